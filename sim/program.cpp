@@ -1,0 +1,139 @@
+// Building and reading a Program. Works of one kind lie side by side, so that a ring of 1,024 ranks
+// (two million transfers) is a quarter of a gigabyte and streams through the caches in order.
+#include "sim/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace rehearse {
+
+Slice part_of(Slice whole, std::size_t parts, std::size_t part, Bytes unit) {
+  ASSERT(parts > 0 && part < parts && unit.count() > 0);
+  const auto n = static_cast<std::int64_t>(parts), i = static_cast<std::int64_t>(part);
+  const std::int64_t elements = whole.size.count() / unit.count();
+  const std::int64_t each = elements / n, larger = elements % n;
+  const Bytes begin = unit.count() * Bytes{i * each + std::min(i, larger)};
+  Bytes size = unit.count() * Bytes{each + (i < larger ? 1 : 0)};
+  // Bytes beyond the last whole element travel with the last part, so that the cut covers all.
+  if (i == n - 1) size = whole.size - begin;
+  return {whole.buffer, whole.offset + begin, size};
+}
+
+std::vector<Slice> split(Slice whole, std::size_t parts, Bytes unit) {
+  std::vector<Slice> out;
+  out.reserve(parts);
+  for (std::size_t i = 0; i < parts; ++i) out.push_back(part_of(whole, parts, i, unit));
+  return out;
+}
+
+std::uint32_t Program::name(std::string_view text) {
+  const auto found = std::find(names_.begin(), names_.end(), text);
+  if (found != names_.end()) return static_cast<std::uint32_t>(found - names_.begin());
+  names_.emplace_back(text);
+  return static_cast<std::uint32_t>(names_.size() - 1);
+}
+
+ConnectionId Program::connect(Connection connection) {
+  connections_.push_back(std::move(connection));
+  return static_cast<ConnectionId>(connections_.size() - 1);
+}
+
+OpId Program::add(Op op, std::span<const OpId> after) {
+  const auto id = static_cast<OpId>(ops_.size());
+  ASSERT(id < no_op);
+  for (const OpId dependency : after) ASSERT(dependency < id);
+  ops_.push_back(op);
+  after_.insert(after_.end(), after.begin(), after.end());
+  after_begin_.push_back(static_cast<std::uint32_t>(after_.size()));
+  return id;
+}
+
+OpId Program::add_marker(Rank rank, Stream stream, Label label, std::span<const OpId> after) {
+  return add({rank, stream, WorkKind::marker, 0, label}, after);
+}
+
+OpId Program::add_compute(Rank rank, Stream stream, Label label, const Compute& work,
+                          std::span<const OpId> after, std::span<const Access> accesses) {
+  const auto begin = static_cast<std::uint32_t>(accesses_.size());
+  accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
+  computes_.push_back({work, begin, static_cast<std::uint32_t>(accesses_.size())});
+  const auto which = static_cast<std::uint32_t>(computes_.size() - 1);
+  return add({rank, stream, WorkKind::compute, which, label}, after);
+}
+
+OpId Program::add_transfer(Stream stream, Label label, const Transfer& work,
+                           std::span<const OpId> after) {
+  const Connection& connection = connections_[index(work.connection)];
+  const Rank rank =
+      connection.shape == Connection::Shape::switch_reduce ? connection.target : connection.source;
+  ASSERT(work.size >= Bytes{0} && work.wire >= work.size);
+  transfers_.push_back(work);
+  const auto which = static_cast<std::uint32_t>(transfers_.size() - 1);
+  return add({rank, stream, WorkKind::transfer, which, label}, after);
+}
+
+OpId Program::add_collective(Stream stream, Label label, Collective work,
+                             std::span<const OpId> after) {
+  ASSERT(!work.group.empty());
+  const Rank rank = work.group.front();
+  collectives_.push_back(std::move(work));
+  const auto which = static_cast<std::uint32_t>(collectives_.size() - 1);
+  return add({rank, stream, WorkKind::collective, which, label}, after);
+}
+
+std::span<const OpId> Program::after(OpId id) const {
+  const std::size_t begin = after_begin_[index(id)], end = after_begin_[index(id) + 1];
+  return std::span{after_}.subspan(begin, end - begin);
+}
+
+std::span<const Access> Program::accesses(const Op& op) const {
+  ASSERT(op.kind == WorkKind::compute);
+  const ComputeWork& work = computes_[op.work];
+  return std::span{accesses_}.subspan(work.accesses_begin, work.accesses_end - work.accesses_begin);
+}
+
+std::string Program::label(OpId id) const {
+  const Label label = (*this)[id].label;
+  const std::string& text = names_.at(label.name);
+  return label.number == Label::no_number ? text : fmt::format("{} {}", text, label.number);
+}
+
+std::string Program::describe(OpId id) const {
+  const Op& op = (*this)[id];
+  return fmt::format("op {} '{}' (rank {}, {})", index(id), label(id), index(op.rank),
+                     stream_name(op.stream));
+}
+
+void Program::reserve(std::size_t ops, std::size_t edges) {
+  ops_.reserve(ops);
+  after_begin_.reserve(ops + 1);
+  after_.reserve(edges);
+  transfers_.reserve(ops);
+}
+
+void Program::set_after(OpId id, std::span<const OpId> after) {
+  const std::size_t begin = after_begin_[index(id)], end = after_begin_[index(id) + 1];
+  const auto at = after_.erase(after_.begin() + static_cast<std::ptrdiff_t>(begin),
+                               after_.begin() + static_cast<std::ptrdiff_t>(end));
+  after_.insert(at, after.begin(), after.end());
+  for (std::size_t i = index(id) + 1; i < after_begin_.size(); ++i)
+    after_begin_[i] = static_cast<std::uint32_t>(after_begin_[i] + after.size() - (end - begin));
+}
+
+std::string_view to_string(CollectiveKind kind) {
+  constexpr std::array<std::string_view, 7> names{"all_reduce", "reduce_scatter", "all_gather",
+                                                  "broadcast",  "reduce",         "all_to_all",
+                                                  "send_recv"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string stream_name(Stream stream) {
+  if (stream == Stream::compute) return "compute";
+  if (stream == Stream::copy) return "copy";
+  return fmt::format("comm {}", index(stream) - index(Stream::comm));
+}
+
+}  // namespace rehearse

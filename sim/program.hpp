@@ -1,0 +1,193 @@
+// The op graph that every strategy produces and every executor consumes.
+//
+//   rank 0  comm   ──[ring 0]────────[ring 1]──▶     ops of one (rank, stream) run in program
+//                        ╲ edge    ╱                 order, as on a CUDA stream; `after` edges
+//   rank 1  comm   ──[ring 0]──╳─────[ring 1]──▶     order the rest, also across ranks
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/ids.hpp"
+#include "sim/units.hpp"
+#include "topology/topology.hpp"
+
+namespace rehearse {
+
+/// Part of a buffer. The simulators read its size; the real executors read its bytes.
+struct Slice {
+  Buffer buffer{};
+  Bytes offset, size;
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+/// Cuts a slice into `parts` that cover it exactly, in whole elements of `unit` bytes; the first
+/// ones take what does not divide. Bytes have no operator/ on purpose: truncation loses the tail.
+std::vector<Slice> split(Slice whole, std::size_t parts, Bytes unit = Bytes{4});
+/// Part `part` of the same cut, without making the others.
+Slice part_of(Slice whole, std::size_t parts, std::size_t part, Bytes unit = Bytes{4});
+
+enum class Combine : std::uint8_t { overwrite, sum };
+
+/// One way for bytes between ranks, made once and used by many transfers, as NCCL's channels do.
+/// A multicast leaves the source once and the switch copies it; a switch_reduce enters the target
+/// once because the switch has added it up (NVLS, SHARP).
+struct Connection {
+  enum class Shape : std::uint8_t { point_to_point, multicast, switch_reduce };
+  Rank source{}, target{};     // multicast: the source; switch_reduce: the target
+  std::uint16_t channel = 0;   // chooses among equal routes
+  std::uint16_t protocol = 0;  // index into Program::protocols
+  Shape shape = Shape::point_to_point;
+  std::vector<Rank> others;  // multicast: the targets; switch_reduce: the sources
+  friend bool operator==(const Connection&, const Connection&) = default;
+};
+
+/// A kernel: what it does in all, and the HBM bytes it touches (the roofline's other axis).
+struct Compute {
+  Flops flops;
+  Bytes traffic;
+  Time fixed;  // known duration, added to what the cost model says (a pause, a measured kernel)
+  friend bool operator==(const Compute&, const Compute&) = default;
+};
+
+/// Bytes from a slice of the connection's source to an equally long slice of its target.
+struct Transfer {
+  ConnectionId connection{};
+  Buffer source_buffer{}, target_buffer{};
+  Combine combine = Combine::overwrite;
+  Bytes source_offset, target_offset, size;
+  Bytes wire;  // what the links carry: size, protocol lines and padding
+  Slice source() const { return {source_buffer, source_offset, size}; }
+  Slice target() const { return {target_buffer, target_offset, size}; }
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  reduce,
+  all_to_all,
+  send_recv
+};
+
+/// The whole of a collective, expanded into transfers by a pass or handed to NCCL as it is.
+/// In place on `data`, but for all_to_all and send_recv, which fill `result`.
+struct Collective {
+  CollectiveKind kind{};
+  std::vector<Rank> group;
+  Slice data, result;
+  std::uint32_t root = 0;  // position in the group
+  friend bool operator==(const Collective&, const Collective&) = default;
+};
+
+enum class WorkKind : std::uint8_t { marker, compute, transfer, collective };
+
+/// What the trace shows: a name and a running number, "ring_all_reduce 17".
+struct Label {
+  static constexpr std::uint32_t no_number = UINT32_MAX;
+  std::uint32_t name = 0;  // index into Program::names
+  std::uint32_t number = no_number;
+  friend bool operator==(const Label&, const Label&) = default;
+};
+
+/// A slice that an op reads or writes on its own rank, for verify() and the real executors.
+struct Access {
+  Slice slice;
+  bool writes = false;
+  friend bool operator==(const Access&, const Access&) = default;
+};
+
+/// One connection standing for many alike (see strategies/collectives/fold.hpp): the links its
+/// representative crosses, and how many of its kind cross each of them at the same time.
+struct FoldedPath {
+  struct Crossing {
+    LinkId link{};
+    std::uint32_t weight = 1;
+    friend bool operator==(const Crossing&, const Crossing&) = default;
+  };
+  std::vector<Crossing> crossings;
+  Time latency;
+  std::uint32_t stands_for = 1;
+  friend bool operator==(const FoldedPath&, const FoldedPath&) = default;
+};
+
+/// Ops, their streams and edges. An op may name only ops added before it, so a Program is acyclic
+/// by construction and is its own topological order. (A program read from a file may break that;
+/// the engines then name the cycle.)
+class Program {
+ public:
+  struct Op {
+    Rank rank{};
+    Stream stream{};
+    WorkKind kind{};
+    std::uint32_t work = 0;  // index among the ops of its kind
+    Label label;
+    friend bool operator==(const Op&, const Op&) = default;
+  };
+
+  std::vector<Protocol> protocols;  // index 0 is plain unless a lowering says otherwise
+  std::vector<FoldedPath> folded;   // by connection; empty when nothing is folded
+
+  std::uint32_t name(std::string_view text);  // interned
+  ConnectionId connect(Connection connection);
+
+  OpId add_marker(Rank rank, Stream stream, Label label, std::span<const OpId> after);
+  OpId add_compute(Rank rank, Stream stream, Label label, const Compute& work,
+                   std::span<const OpId> after, std::span<const Access> accesses = {});
+  /// On the stream of the connection's source (of its target for a switch_reduce).
+  OpId add_transfer(Stream stream, Label label, const Transfer& work, std::span<const OpId> after);
+  /// On the given stream of every rank of the group.
+  OpId add_collective(Stream stream, Label label, Collective work, std::span<const OpId> after);
+
+  std::size_t size() const { return ops_.size(); }
+  std::size_t transfer_count() const { return transfers_.size(); }
+  std::span<const Op> ops() const { return ops_; }
+  const Op& operator[](OpId id) const { return ops_[index(id)]; }
+  std::span<const OpId> after(OpId id) const;
+  const Compute& compute(const Op& op) const { return computes_[op.work].compute; }
+  std::span<const Access> accesses(const Op& op) const;
+  const Transfer& transfer(const Op& op) const { return transfers_[op.work]; }
+  const Collective& collective(const Op& op) const { return collectives_[op.work]; }
+  std::span<const Connection> connections() const { return connections_; }
+  const Connection& operator[](ConnectionId id) const { return connections_[index(id)]; }
+  std::span<const std::string> names() const { return names_; }
+  /// "ring_all_reduce 17"
+  std::string label(OpId id) const;
+  /// "op 12 'ring_all_reduce 17' (rank 3, comm 0)", for messages.
+  std::string describe(OpId id) const;
+
+  void reserve(std::size_t ops, std::size_t edges);
+  /// For readers of files: replaces the edges of an op, forward ones too.
+  void set_after(OpId id, std::span<const OpId> after);
+
+  friend bool operator==(const Program&, const Program&) = default;
+
+ private:
+  struct ComputeWork {
+    Compute compute;
+    std::uint32_t accesses_begin = 0, accesses_end = 0;
+    friend bool operator==(const ComputeWork&, const ComputeWork&) = default;
+  };
+  OpId add(Op op, std::span<const OpId> after);
+
+  std::vector<Op> ops_;
+  std::vector<std::uint32_t> after_begin_{0};  // edges of op i: [after_begin_[i], [i + 1])
+  std::vector<OpId> after_;
+  std::vector<ComputeWork> computes_;
+  std::vector<Access> accesses_;
+  std::vector<Transfer> transfers_;
+  std::vector<Collective> collectives_;
+  std::vector<Connection> connections_;
+  std::vector<std::string> names_;
+};
+
+std::string_view to_string(CollectiveKind);
+std::string stream_name(Stream);
+
+}  // namespace rehearse

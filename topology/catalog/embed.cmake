@@ -1,0 +1,11 @@
+# Writes a C++ source that holds the catalog's files as strings, by name without the ending.
+set(text "// Generated from topology/catalog/*.toml.\n#include \"topology/catalog.hpp\"\n\n")
+string(APPEND text "namespace rehearse {\n\nstd::span<const CatalogEntry> catalog() {\n")
+string(APPEND text "  static const CatalogEntry entries[] = {\n")
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME_WE)
+  file(READ ${file} content)
+  string(APPEND text "      {\"${name}\", R\"~~~(${content})~~~\"},\n")
+endforeach()
+string(APPEND text "  };\n  return entries;\n}\n\n}  // namespace rehearse\n")
+file(WRITE ${OUTPUT} "${text}")

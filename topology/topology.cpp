@@ -1,0 +1,44 @@
+// Building a Topology, one device and one link at a time.
+#include "topology/topology.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace rehearse {
+
+DeviceId Topology::add(Device device) {
+  const auto id = static_cast<DeviceId>(devices_.size());
+  if (device.kind == DeviceKind::gpu) gpus_.push_back(id);
+  if (device.kind == DeviceKind::cpu) cpus_.push_back(id);
+  if (device.node != no_node) node_count_ = std::max(node_count_, index(device.node) + 1);
+  devices_.push_back(std::move(device));
+  return id;
+}
+
+LinkId Topology::connect(Link link) {
+  ASSERT(index(link.source) < devices_.size() && index(link.target) < devices_.size());
+  ASSERT(link.bandwidth.count() > 0 && link.latency >= Time{});
+  links_.push_back(link);
+  return static_cast<LinkId>(links_.size() - 1);
+}
+
+LinkId Topology::connect_both(Link forward) {
+  const LinkId id = connect(forward);
+  std::swap(forward.source, forward.target);
+  connect(forward);
+  return id;
+}
+
+std::string_view to_string(DeviceKind kind) {
+  constexpr std::array<std::string_view, 5> names{"gpu", "nic", "switch", "cpu", "memory"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(LinkKind kind) {
+  constexpr std::array<std::string_view, 6> names{"nvlink", "pcie",   "network",
+                                                  "socket", "memory", "other"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace rehearse

@@ -1,0 +1,96 @@
+// The machine as plain data: devices, and directed links between them. Routes are another idea
+// (topology/routing.hpp); so are files (topology/io_*.hpp) and shapes (topology/generators.hpp).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/ids.hpp"
+#include "sim/units.hpp"
+
+namespace rehearse {
+
+enum class DeviceKind : std::uint8_t { gpu, nic, network_switch, cpu, memory };
+
+/// What a rank computes with. Peaks are dense, without sparsity.
+struct Accelerator {
+  struct Peak {
+    std::string precision;  // "fp32", "tf32", "bf16", "fp16", "fp8"
+    FlopsPerSecond rate;
+    friend bool operator==(const Peak&, const Peak&) = default;
+  };
+  std::string name;
+  Bytes memory;
+  BytesPerSecond memory_bandwidth;
+  std::vector<Peak> peaks;
+  friend bool operator==(const Accelerator&, const Accelerator&) = default;
+};
+
+struct Device {
+  std::string name;  // unique: "node0/gpu3"
+  DeviceKind kind = DeviceKind::gpu;
+  NodeId node = no_node;
+  std::uint16_t accelerator = 0;  // index into Topology::accelerators, gpu and cpu only
+  bool reduces = false;           // a switch that can add what passes through (NVLS, SHARP)
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+enum class LinkKind : std::uint8_t { nvlink, pcie, network, socket, memory, other };
+
+/// One direction of one cable. Latency is on the clock already, so equal paths tie exactly.
+struct Link {
+  DeviceId source{}, target{};
+  BytesPerSecond bandwidth;
+  Time latency;
+  LinkKind kind = LinkKind::other;
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+/// How messages of one kind travel: NCCL's LL, LL128 and Simple, or a plain one.
+struct Protocol {
+  std::string name = "simple";
+  Time overhead;           // per message, before its first byte moves
+  double payload = 1;      // share of the bytes on the wire that is the user's (LL: 0.5)
+  BytesPerSecond limit{};  // of one channel; zero: none
+  friend bool operator==(const Protocol&, const Protocol&) = default;
+};
+
+/// Devices and links, in the order they were added; ranks are the GPUs in that order, or the CPU
+/// sockets where there is no GPU.
+class Topology {
+ public:
+  std::string name;
+  std::vector<Accelerator> accelerators;
+  std::vector<Protocol> protocols;  // empty: one plain protocol without overhead
+
+  DeviceId add(Device device);
+  LinkId connect(Link link);
+  /// Both directions of a cable; returns the forward one, the backward one follows it.
+  LinkId connect_both(Link forward);
+
+  std::span<const Device> devices() const { return devices_; }
+  std::span<const Link> links() const { return links_; }
+  const Device& operator[](DeviceId d) const { return devices_[index(d)]; }
+  const Link& operator[](LinkId l) const { return links_[index(l)]; }
+
+  std::size_t rank_count() const { return ranks().size(); }
+  DeviceId device_of(Rank r) const { return ranks()[index(r)]; }
+  std::span<const DeviceId> ranks() const { return gpus_.empty() ? cpus_ : gpus_; }
+  std::size_t node_count() const { return node_count_; }
+
+  friend bool operator==(const Topology&, const Topology&) = default;
+
+ private:
+  std::vector<Device> devices_;
+  std::vector<Link> links_;
+  std::vector<DeviceId> gpus_, cpus_;
+  std::size_t node_count_ = 0;
+};
+
+std::string_view to_string(DeviceKind);
+std::string_view to_string(LinkKind);
+
+}  // namespace rehearse
