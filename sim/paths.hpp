@@ -1,0 +1,43 @@
+// What each connection of a Program crosses on a Topology: both simulators start from this table.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sim/program.hpp"
+#include "topology/routing.hpp"
+
+namespace rehearse {
+
+/// By ConnectionId. A transfer occupies all its crossings at one rate, after `latency` has passed.
+class Paths {
+ public:
+  using Crossing = FoldedPath::Crossing;
+
+  /// Follows Program::folded where the program is folded, the routing's routes elsewhere.
+  Paths(const Program& program, Routing& routing);
+
+  std::size_t size() const { return latency_.size(); }
+  std::span<const Crossing> crossings(ConnectionId id) const {
+    return std::span{crossings_}.subspan(begin_[index(id)],
+                                         begin_[index(id) + 1] - begin_[index(id)]);
+  }
+  /// Of the longest branch, with the protocol's overhead per message.
+  Time latency(ConnectionId id) const { return latency_[index(id)]; }
+  /// The protocol's limit per channel and the narrowest link (over its weight): the rate alone.
+  BytesPerSecond rate_alone(ConnectionId id) const { return rate_alone_[index(id)]; }
+  /// How many connections of the whole, unfolded program this one stands for.
+  std::uint32_t stands_for(ConnectionId id) const { return stands_for_[index(id)]; }
+
+ private:
+  std::vector<std::uint32_t> begin_{0};
+  std::vector<Crossing> crossings_;
+  std::vector<Time> latency_;
+  std::vector<BytesPerSecond> rate_alone_;
+  std::vector<std::uint32_t> stands_for_;
+};
+
+/// The protocol of a connection; a Program without any has one plain protocol.
+const Protocol& protocol_of(const Program& program, const Connection& connection);
+
+}  // namespace rehearse

@@ -1,0 +1,16 @@
+// The subcommands, one file each: `rehearse NAME` is tools/NAME.cpp. Each adds itself to the
+// application and does its work in a callback; errors are thrown and caught in main only.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace rehearse {
+
+void add_bench_command(CLI::App& app);
+void add_program_command(CLI::App& app);
+void add_topo_command(CLI::App& app);
+void add_validate_command(CLI::App& app);
+
+}  // namespace rehearse
