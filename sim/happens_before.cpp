@@ -1,0 +1,181 @@
+// Vector clocks in one pass over the program, recycled as soon as nobody can ask for them.
+#include "sim/happens_before.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/error.hpp"
+
+namespace rehearse {
+
+namespace {
+
+bool all_edges_point_back(const Program& program) {
+  for (std::size_t i = 0; i < program.size(); ++i)
+    for (const OpId input : program.after(static_cast<OpId>(i)))
+      if (index(input) >= i) return false;
+  return true;
+}
+
+// Edges as successor lists, stream order included; lists of op i are [begin[i], begin[i + 1]).
+struct Successors {
+  std::vector<std::uint32_t> begin;
+  std::vector<OpId> ops;
+};
+
+template <class Visit>
+void for_each_predecessor(const Program& program, const StreamTable& streams, Visit visit) {
+  std::vector<OpId> last(streams.size(), no_op);
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const auto id = static_cast<OpId>(i);
+    const Program::Op& op = program[id];
+    for (const Rank rank : ranks_of(program, op)) {
+      OpId& previous = last[streams.number(rank, op.stream)];
+      // A group that names a rank twice would make its op wait for itself.
+      if (previous != no_op && previous != id) visit(previous, id);
+      previous = id;
+    }
+    for (const OpId input : program.after(id)) visit(input, id);
+  }
+}
+
+Successors successors_of(const Program& program, const StreamTable& streams) {
+  Successors out;
+  out.begin.assign(program.size() + 1, 0);
+  for_each_predecessor(program, streams, [&](OpId from, OpId) { ++out.begin[index(from) + 1]; });
+  std::partial_sum(out.begin.begin(), out.begin.end(), out.begin.begin());
+  out.ops.resize(out.begin.back());
+  std::vector<std::uint32_t> next(out.begin.begin(), out.begin.end() - 1);
+  for_each_predecessor(program, streams,
+                       [&](OpId from, OpId to) { out.ops[next[index(from)]++] = to; });
+  return out;
+}
+
+// From any op that waits for ever, each step goes to one that it waits for: the walk must close.
+std::string cycle_text(const Program& program, const StreamTable& streams,
+                       const std::vector<std::uint32_t>& waiting) {
+  std::vector<OpId> stuck_on(program.size(), no_op);
+  for_each_predecessor(program, streams, [&](OpId from, OpId to) {
+    if (waiting[index(from)] > 0 && waiting[index(to)] > 0) stuck_on[index(to)] = from;
+  });
+  const auto any = std::find_if(waiting.begin(), waiting.end(), [](auto n) { return n > 0; });
+  auto at = static_cast<OpId>(any - waiting.begin());
+  for (std::size_t i = 0; i < program.size(); ++i) at = stuck_on[index(at)];
+  std::string text = program.describe(at);
+  std::size_t shown = 1;
+  OpId next = stuck_on[index(at)];
+  for (; next != at && shown < 8; next = stuck_on[index(next)], ++shown)
+    text += " waits for " + program.describe(next);
+  return text + (next == at ? " waits for " + program.describe(at) : " and so on");
+}
+
+std::vector<OpId> order_of(const Program& program, const StreamTable& streams) {
+  std::vector<OpId> order;
+  order.reserve(program.size());
+  if (all_edges_point_back(program)) {
+    for (std::size_t i = 0; i < program.size(); ++i) order.push_back(static_cast<OpId>(i));
+    return order;
+  }
+  const Successors successors = successors_of(program, streams);
+  std::vector<std::uint32_t> waiting(program.size(), 0);
+  for (const OpId to : successors.ops) ++waiting[index(to)];
+  for (std::size_t i = 0; i < program.size(); ++i)
+    if (waiting[i] == 0) order.push_back(static_cast<OpId>(i));
+  for (std::size_t done = 0; done < order.size(); ++done) {
+    const std::size_t from = index(order[done]);
+    for (std::size_t s = successors.begin[from]; s < successors.begin[from + 1]; ++s)
+      if (--waiting[index(successors.ops[s])] == 0) order.push_back(successors.ops[s]);
+  }
+  if (order.size() < program.size())
+    throw CheckFailed("the program cannot finish: " + cycle_text(program, streams, waiting));
+  return order;
+}
+
+}  // namespace
+
+HappensBefore::HappensBefore(const Program& program)
+    : program_{program},
+      streams_{program},
+      order_{order_of(program, streams_)},
+      epochs_(program.size()),
+      pending_(program.size(), 0),
+      slots_(program.size(), no_clock),
+      last_(streams_.size(), no_op),
+      passed_(streams_.size(), 0) {
+  for_each_predecessor(program, streams_, [&](OpId from, OpId) { ++pending_[index(from)]; });
+}
+
+std::uint32_t HappensBefore::take_clock() {
+  if (!free_.empty()) {
+    const std::uint32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  pool_.emplace_back(streams_.size(), 0);
+  return static_cast<std::uint32_t>(pool_.size() - 1);
+}
+
+void HappensBefore::join(OpId predecessor) {
+  const Epoch epoch = epochs_[index(predecessor)];
+  const std::uint32_t slot = slots_[index(predecessor)];
+  if (current_ == no_clock && pending_[index(predecessor)] == 1) {
+    // The last to ask takes the clock over: along a lone chain nothing is ever copied.
+    current_ = slot;
+    slots_[index(predecessor)] = no_clock;
+  } else if (current_ == no_clock) {
+    current_ = take_clock();
+    pool_[current_] = pool_[slot];
+  } else if (pool_[current_][epoch.stream] < epoch.place) {
+    // Who knows of an op knows all that the op knew, so only news needs the full join.
+    Clock& mine = pool_[current_];
+    const Clock& theirs = pool_[slot];
+    for (std::size_t s = 0; s < mine.size(); ++s) mine[s] = std::max(mine[s], theirs[s]);
+  }
+  let_go(predecessor);
+}
+
+void HappensBefore::let_go(OpId predecessor) {
+  ASSERT(pending_[index(predecessor)] > 0);
+  if (--pending_[index(predecessor)] > 0) return;
+  std::uint32_t& slot = slots_[index(predecessor)];
+  if (slot != no_clock) free_.push_back(slot);
+  slot = no_clock;
+}
+
+void HappensBefore::advance(OpId id) {
+  if (at_ != no_op && pending_[index(at_)] == 0) {
+    free_.push_back(current_);
+    slots_[index(at_)] = no_clock;
+  }
+  current_ = no_clock;
+  const Program::Op& op = program_[id];
+  const std::span<const Rank> ranks = ranks_of(program_, op);
+  for (const Rank rank : ranks) {
+    const OpId previous = last_[streams_.number(rank, op.stream)];
+    if (previous != no_op && previous != id) join(previous);
+    last_[streams_.number(rank, op.stream)] = id;
+  }
+  for (const OpId input : program_.after(id)) join(input);
+  if (current_ == no_clock) {
+    current_ = take_clock();
+    std::fill(pool_[current_].begin(), pool_[current_].end(), 0);
+  }
+  for (const Rank rank : ranks) {
+    const std::uint32_t stream = streams_.number(rank, op.stream);
+    pool_[current_][stream] = ++passed_[stream];
+  }
+  const std::uint32_t own = streams_.number(ranks.front(), op.stream);
+  epochs_[index(id)] = {own, passed_[own]};
+  slots_[index(id)] = current_;
+  at_ = id;
+}
+
+bool HappensBefore::before(OpId earlier) const {
+  ASSERT(current_ != no_clock);
+  const Epoch epoch = epochs_[index(earlier)];
+  return pool_[current_][epoch.stream] >= epoch.place;
+}
+
+}  // namespace rehearse
