@@ -1,0 +1,269 @@
+// SimGrid set to plain max-min sharing, and driven by what has just finished: only live transfers
+// exist as SimGrid activities, and no actor is needed.
+//
+//   op ready ──latency (timer)──▶ Comm over exactly its links ──completion──▶ next ops ready
+//
+// SimGrid's network models are TCP's: CM02 weights a flow by its round-trip time and LV08 adds
+// correction factors. Plain max-min needs CM02 without factors, without a window (TCP-gamma),
+// without acknowledgements on the way back (crosstraffic), and links without latency: a flow's
+// weight is its route's latency. So the latency passes on a timer of SimGrid's before the flow
+// begins. Not done: one actor per stream (a context switch for each op), and SimGrid's own DAG of
+// activities (all two million of a large ring alive at once).
+#include "sim/simgrid_run.hpp"
+
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/s4u.hpp>
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "sim/stream_table.hpp"
+
+namespace rehearse {
+
+namespace {
+
+namespace sg = simgrid::s4u;
+
+// Completions closer than surf/precision count as one moment: a picosecond, as on our own clock.
+constexpr std::array settings{
+    "network/model:CM02",     "network/bandwidth-factor:1", "network/latency-factor:1",
+    "network/weight-S:0",     "network/TCP-gamma:0",        "network/crosstraffic:0",
+    "network/loopback-lat:0", "surf/precision:1e-12",       "maxmin/precision:1e-9",
+    "debug/verbose-exit:no",  "debug/clean-atexit:no"};
+
+/// Who waits for whom: by op, how many must finish first, and the ops it lets go.
+struct Waiting {
+  std::vector<std::uint32_t> pending, begin;
+  std::vector<OpId> next;
+
+  explicit Waiting(const Program& program);
+  std::span<const OpId> successors(OpId id) const {
+    return std::span{next}.subspan(begin[index(id)], begin[index(id) + 1] - begin[index(id)]);
+  }
+};
+
+// Calls visit(before, op) for each edge and for each pair of neighbours on a stream.
+template <class Visit>
+void each_dependency(const Program& program, Visit visit) {
+  const StreamTable streams{program};
+  std::vector<OpId> last(streams.size(), no_op);
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const auto id = static_cast<OpId>(i);
+    const Program::Op& op = program[id];
+    for (const OpId before : program.after(id)) visit(before, id);
+    OpId& previous = last[streams.number(op.rank, op.stream)];
+    if (previous != no_op) visit(previous, id);
+    previous = id;
+  }
+}
+
+Waiting::Waiting(const Program& program) : pending(program.size()), begin(program.size() + 1) {
+  each_dependency(program, [&](OpId before, OpId id) {
+    ++pending[index(id)];
+    ++begin[index(before) + 1];
+  });
+  for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+  next.resize(begin.back());
+  std::vector<std::uint32_t> fill(begin.begin(), begin.end() - 1);
+  each_dependency(program, [&](OpId before, OpId id) { next[fill[index(before)]++] = id; });
+}
+
+/// The platform: each link of the Topology that is crossed, and for each different set of links
+/// one host whose way to the common target is exactly that set. Multicasts need no special case.
+class Platform {
+ public:
+  Platform(const Program& program, const Paths& paths, const Topology& topology);
+  /// nullptr where the connection crosses no link.
+  sg::Host* source(ConnectionId id) const { return sources_[index(id)]; }
+  sg::Host* target() const { return target_; }
+
+ private:
+  sg::Link* link(LinkId id, const Topology& topology);
+
+  sg::NetZone* zone_ = sg::create_star_zone("machine");
+  sg::Host* target_ = zone_->create_host("target", 1.0);
+  std::vector<sg::Host*> sources_;
+  std::map<LinkId, sg::Link*> links_;
+};
+
+Platform::Platform(const Program& program, const Paths& paths, const Topology& topology) {
+  zone_->add_route(nullptr, target_->get_netpoint(), nullptr, nullptr,
+                   std::vector<sg::LinkInRoute>{}, false);
+  std::map<std::vector<LinkId>, sg::Host*> hosts;
+  for (std::size_t c = 0; c < program.connections().size(); ++c) {
+    std::vector<LinkId> way;
+    for (const Paths::Crossing& crossing : paths.crossings(static_cast<ConnectionId>(c))) {
+      ASSERT(crossing.weight == 1);
+      way.push_back(crossing.link);
+    }
+    sg::Host*& host = hosts[way];
+    if (host == nullptr && !way.empty()) {
+      std::vector<sg::LinkInRoute> route;
+      for (const LinkId id : way) route.emplace_back(link(id, topology));
+      host = zone_->create_host("source " + std::to_string(hosts.size()), 1.0);
+      zone_->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
+    }
+    sources_.push_back(host);
+  }
+  zone_->seal();
+}
+
+sg::Link* Platform::link(LinkId id, const Topology& topology) {
+  sg::Link*& made = links_[id];
+  if (made == nullptr) {
+    made = zone_->create_link("link " + std::to_string(index(id)), topology[id].bandwidth.count());
+    made->set_sharing_policy(sg::Link::SharingPolicy::SHARED)->set_latency(0.0)->seal();
+  }
+  return made;
+}
+
+class Run {
+ public:
+  Run(const Program& program, const Paths& paths, const Topology& topology,
+      std::span<const Time> durations, std::span<Timeline::Span> spans)
+      : program_{program},
+        paths_{paths},
+        durations_{durations},
+        spans_{spans},
+        waiting_{program},
+        platform_{program, paths, topology} {}
+
+  std::size_t go(const sg::Engine& engine);
+
+ private:
+  void begin(OpId id);
+  void begin_transfer(OpId id);
+  void move_bytes(OpId id);
+  void finish_after(OpId id, Seconds delay);
+  void finish(OpId id);
+  void begin_ready();
+
+  const Program& program_;
+  const Paths& paths_;
+  std::span<const Time> durations_;
+  std::span<Timeline::Span> spans_;
+  Waiting waiting_;
+  Platform platform_;
+  std::vector<OpId> ready_;
+  bool is_beginning_ = false;
+  std::size_t finished_ = 0;
+  // SimGrid still reads an activity after it has told that it is complete: let go later.
+  std::vector<sg::CommPtr> live_, complete_;
+  std::vector<std::uint32_t> free_;
+  std::vector<OpId> op_of_;  // by slot in live_
+};
+
+Time now() { return Time::round(Seconds{sg::Engine::get_clock()}); }
+
+std::size_t Run::go(const sg::Engine& engine) {
+  for (Timeline::Span& span : spans_) span = {Time::never(), Time::never(), no_op};
+  sg::Activity::on_completion_cb([this](const sg::Activity& activity) {
+    const auto slot = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
+    complete_.push_back(std::move(live_[slot]));
+    free_.push_back(static_cast<std::uint32_t>(slot));
+    finish(op_of_[slot]);
+    begin_ready();
+  });
+  sg::Engine::on_time_advance_cb([this](double) { complete_.clear(); });
+  for (std::size_t i = 0; i < program_.size(); ++i)
+    if (waiting_.pending[i] == 0) ready_.push_back(static_cast<OpId>(i));
+  begin_ready();
+  engine.run();
+  return finished_;
+}
+
+// A loop, not a recursion: a chain of a million markers ends at one moment.
+void Run::begin_ready() {
+  if (is_beginning_) return;
+  is_beginning_ = true;
+  for (std::size_t i = 0; i < ready_.size(); ++i) begin(ready_[i]);
+  ready_.clear();
+  is_beginning_ = false;
+}
+
+void Run::begin(OpId id) {
+  const Program::Op& op = program_[id];
+  spans_[index(id)].begin = now();
+  switch (op.kind) {
+    case WorkKind::marker:
+      return finish(id);
+    case WorkKind::compute:
+      return finish_after(id, durations_[op.work].seconds());
+    case WorkKind::transfer:
+      return begin_transfer(id);
+    case WorkKind::collective:
+      ASSERT(!"collectives are expanded before a simulator sees them");
+  }
+}
+
+void Run::begin_transfer(OpId id) {
+  const Time latency = paths_.latency(program_.transfer(program_[id]).connection);
+  if (latency == Time{}) return move_bytes(id);
+  simgrid::kernel::timer::Timer::set(sg::Engine::get_clock() + latency.seconds().count(),
+                                     [this, id] {
+                                       move_bytes(id);
+                                       begin_ready();
+                                     });
+}
+
+void Run::move_bytes(OpId id) {
+  const Transfer& transfer = program_.transfer(program_[id]);
+  if (transfer.wire == Bytes{0}) return finish(id);
+  const BytesPerSecond alone = paths_.rate_alone(transfer.connection);
+  sg::Host* const source = platform_.source(transfer.connection);
+  if (source == nullptr) {  // a rank to itself: no link, at most a protocol's limit
+    return std::isinf(alone.count()) ? finish(id) : finish_after(id, transfer.wire / alone);
+  }
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(live_.size()));
+    live_.emplace_back();
+    op_of_.emplace_back();
+  }
+  const std::uint32_t slot = free_.back();
+  free_.pop_back();
+  op_of_[slot] = id;
+  // In 3.32 a Comm starts by itself as soon as both its ends are known, so they come last.
+  const sg::CommPtr comm = live_[slot] = sg::Comm::sendto_init();
+  comm->set_payload_size(static_cast<std::uint64_t>(transfer.wire.count()));
+  comm->set_rate(alone.count());
+  comm->set_data(reinterpret_cast<void*>(static_cast<std::uintptr_t>(slot)));
+  comm->set_source(source)->set_destination(platform_.target());
+}
+
+void Run::finish_after(OpId id, Seconds delay) {
+  if (delay == Seconds{0}) return finish(id);
+  simgrid::kernel::timer::Timer::set(sg::Engine::get_clock() + delay.count(), [this, id] {
+    finish(id);
+    begin_ready();
+  });
+}
+
+void Run::finish(OpId id) {
+  spans_[index(id)].end = now();
+  ++finished_;
+  for (const OpId next : waiting_.successors(id)) {
+    if (--waiting_.pending[index(next)] > 0) continue;
+    spans_[index(next)].blocker = id;
+    ready_.push_back(next);
+  }
+}
+
+}  // namespace
+
+std::size_t run_on_simgrid(const Program& program, const Paths& paths, const Topology& topology,
+                           std::span<const Time> durations, std::span<Timeline::Span> spans) {
+  ASSERT(spans.size() == program.size() && !sg::Engine::has_instance());
+  std::vector<std::string> words{"rehearse", "--log=root.thres:error"};
+  for (const char* const setting : settings) words.push_back(std::string{"--cfg="} + setting);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  auto count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  const sg::Engine engine{&count, arguments.data()};
+  return Run{program, paths, topology, durations, spans}.go(engine);
+}
+
+}  // namespace rehearse

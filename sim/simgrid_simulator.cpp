@@ -1,0 +1,152 @@
+// Runs SimGrid in a child process: its engine is a singleton that seals its platform once per
+// process, takes over signals and aborts on its own mistakes. The spans come back through memory
+// that both processes share.
+#include "sim/simgrid_simulator.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "sim/cost_model.hpp"
+#include "sim/deadlock.hpp"
+#include "sim/error.hpp"
+#include "sim/simgrid_run.hpp"
+
+namespace rehearse {
+
+namespace {
+
+/// What the child leaves for its parent, followed by one span for each op.
+struct Answer {
+  bool is_complete = false;
+  std::size_t finished = 0;
+  char error[1024] = "";
+};
+static_assert(std::is_trivially_copyable_v<Timeline::Span>);
+static_assert(sizeof(Answer) % alignof(Timeline::Span) == 0);
+
+/// Memory that parent and child both see.
+class SharedAnswer {
+ public:
+  explicit SharedAnswer(std::size_t ops)
+      : ops_{ops},
+        memory_{
+            ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)} {
+    if (memory_ == MAP_FAILED) throw std::bad_alloc{};
+    new (memory_) Answer{};
+  }
+  ~SharedAnswer() { ::munmap(memory_, size()); }
+  SharedAnswer(const SharedAnswer&) = delete;
+  SharedAnswer& operator=(const SharedAnswer&) = delete;
+
+  Answer& answer() { return *static_cast<Answer*>(memory_); }
+  std::span<Timeline::Span> spans() {
+    return {reinterpret_cast<Timeline::Span*>(static_cast<char*>(memory_) + sizeof(Answer)), ops_};
+  }
+
+ private:
+  std::size_t size() const { return sizeof(Answer) + ops_ * sizeof(Timeline::Span); }
+  std::size_t ops_;
+  void* memory_;
+};
+
+std::vector<Time> compute_durations(const Program& program, const Topology& topology,
+                                    const CostModel& cost) {
+  std::vector<Time> durations;
+  for (const Program::Op& op : program.ops()) {
+    if (op.kind != WorkKind::compute) continue;
+    const Device& device = topology[topology.device_of(op.rank)];
+    static const Accelerator none;
+    const Accelerator& accelerator =
+        topology.accelerators.empty() ? none : topology.accelerators.at(device.accelerator);
+    durations.push_back(duration_of(program.compute(op), accelerator, cost));
+  }
+  return durations;
+}
+
+/// Never returns to the caller's stack: the parent's open files are not the child's to flush.
+template <class Work>
+[[noreturn]] void run_in_child(SharedAnswer& shared, Work work) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no orphan goes on computing for nobody
+  Answer& answer = shared.answer();
+  try {
+    answer.finished = work();
+    answer.is_complete = true;
+  } catch (const std::exception& error) {
+    const std::string_view text = error.what();
+    text.copy(answer.error, std::min(text.size(), sizeof answer.error - 1));
+  }
+  ::_exit(0);
+}
+
+void wait_for(pid_t child, const Answer& answer) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) == -1)
+    if (errno != EINTR)
+      throw DeviceError(fmt::format("lost the SimGrid process: {}", std::strerror(errno)));
+  if (WIFSIGNALED(status))
+    throw CheckFailed(fmt::format("SimGrid was ended by signal {} ({}){}", WTERMSIG(status),
+                                  ::strsignal(WTERMSIG(status)),
+                                  WTERMSIG(status) == SIGKILL ? "; out of memory?" : ""));
+  if (answer.error[0] != '\0') throw CheckFailed(fmt::format("SimGrid: {}", answer.error));
+  if (!answer.is_complete) throw CheckFailed("SimGrid stopped before its end");
+}
+
+std::vector<Bytes> bytes_by_link(const Program& program, const Paths& paths,
+                                 const Topology& topology) {
+  std::vector<Bytes> bytes(topology.links().size());
+  for (const Program::Op& op : program.ops()) {
+    if (op.kind != WorkKind::transfer) continue;
+    const Transfer& transfer = program.transfer(op);
+    for (const Paths::Crossing& crossing : paths.crossings(transfer.connection))
+      bytes[index(crossing.link)] += transfer.wire;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Timeline SimGridSimulator::run(const Program& program) {
+  if (!program.folded.empty())
+    throw InputError("the simgrid engine runs every transfer and takes no folded program");
+  const Topology& topology = routing_.topology();
+  const Paths paths{program, routing_};
+  const std::vector<Time> durations = compute_durations(program, topology, cost_);
+
+  SharedAnswer shared{program.size()};
+  std::fflush(nullptr);  // SimGrid flushes in the child what the parent has not yet written
+  const pid_t child = ::fork();
+  if (child == -1)
+    throw DeviceError(fmt::format("cannot start a process for SimGrid: {}", std::strerror(errno)));
+  if (child == 0)
+    run_in_child(shared, [&] {
+      return run_on_simgrid(program, paths, topology, durations, shared.spans());
+    });
+  wait_for(child, shared.answer());
+
+  const std::span<const Timeline::Span> spans = shared.spans();
+  if (shared.answer().finished < program.size()) {
+    std::vector<bool> finished;
+    for (const Timeline::Span& span : spans) finished.push_back(span.end != Time::never());
+    throw CheckFailed(waiting_cycle(program, finished));
+  }
+  Timeline timeline;
+  timeline.spans.assign(spans.begin(), spans.end());
+  timeline.link_bytes = bytes_by_link(program, paths, topology);
+  timeline.events = shared.answer().finished;
+  for (const Timeline::Span& span : spans)
+    timeline.makespan = std::max(timeline.makespan, span.end);
+  return timeline;
+}
+
+}  // namespace rehearse
