@@ -1,11 +1,10 @@
 // Vector clocks in one pass over the program, recycled as soon as nobody can ask for them.
 #include "sim/happens_before.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 
+#include "sim/deadlock.hpp"
 #include "sim/error.hpp"
 
 namespace rehearse {
@@ -53,24 +52,6 @@ Successors successors_of(const Program& program, const StreamTable& streams) {
   return out;
 }
 
-// From any op that waits for ever, each step goes to one that it waits for: the walk must close.
-std::string cycle_text(const Program& program, const StreamTable& streams,
-                       const std::vector<std::uint32_t>& waiting) {
-  std::vector<OpId> stuck_on(program.size(), no_op);
-  for_each_predecessor(program, streams, [&](OpId from, OpId to) {
-    if (waiting[index(from)] > 0 && waiting[index(to)] > 0) stuck_on[index(to)] = from;
-  });
-  const auto any = std::find_if(waiting.begin(), waiting.end(), [](auto n) { return n > 0; });
-  auto at = static_cast<OpId>(any - waiting.begin());
-  for (std::size_t i = 0; i < program.size(); ++i) at = stuck_on[index(at)];
-  std::string text = program.describe(at);
-  std::size_t shown = 1;
-  OpId next = stuck_on[index(at)];
-  for (; next != at && shown < 8; next = stuck_on[index(next)], ++shown)
-    text += " waits for " + program.describe(next);
-  return text + (next == at ? " waits for " + program.describe(at) : " and so on");
-}
-
 std::vector<OpId> order_of(const Program& program, const StreamTable& streams) {
   std::vector<OpId> order;
   order.reserve(program.size());
@@ -88,8 +69,11 @@ std::vector<OpId> order_of(const Program& program, const StreamTable& streams) {
     for (std::size_t s = successors.begin[from]; s < successors.begin[from + 1]; ++s)
       if (--waiting[index(successors.ops[s])] == 0) order.push_back(successors.ops[s]);
   }
-  if (order.size() < program.size())
-    throw CheckFailed("the program cannot finish: " + cycle_text(program, streams, waiting));
+  if (order.size() < program.size()) {
+    std::vector<bool> ordered(program.size(), false);
+    for (const OpId id : order) ordered[index(id)] = true;
+    throw CheckFailed(waiting_cycle(program, ordered));
+  }
   return order;
 }
 

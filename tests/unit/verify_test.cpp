@@ -136,8 +136,8 @@ TEST(Verify, FollowsForwardEdgesAndNamesACycle) {
     FAIL() << "a cycle was accepted";
   } catch (const CheckFailed& failure) {
     EXPECT_STREQ(failure.what(),
-                 "the program cannot finish: op 0 'op' (rank 1, compute) waits for op 1 'op' "
-                 "(rank 0, comm 0) waits for op 0 'op' (rank 1, compute)");
+                 "cannot finish: op 0 'op' (rank 1, compute) waits for op 1 'op' (rank 0, comm 0) "
+                 "(edge) waits for op 0 (edge)");
   }
 }
 

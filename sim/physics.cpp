@@ -1,0 +1,179 @@
+// The laws, one function each. Every tolerance is said where it is granted.
+#include "sim/physics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/error.hpp"
+#include "sim/stream_table.hpp"
+
+namespace rehearse {
+
+namespace {
+
+// The clock ticks in picoseconds, so one rounding may hide one of them; a share of 1e-9 covers the
+// doubles in which an engine keeps what is left of a transfer.
+constexpr double relative_slack = 1e-9;
+constexpr double tick = 1e-12;
+
+class Laws {
+ public:
+  Laws(const Program& program, const Paths& paths, const Topology& topology,
+       const Timeline& timeline)
+      : program_{program}, paths_{paths}, topology_{topology}, timeline_{timeline} {}
+
+  void check() {
+    sizes_match();
+    time_is_finite();
+    causes_come_first();
+    streams_are_in_order();
+    work_takes_its_time();
+    links_hold();
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& law) {
+    throw CheckFailed("impossible result: " + law);
+  }
+
+  const Timeline::Span& span(OpId id) const { return timeline_.spans[index(id)]; }
+
+  void sizes_match() const {
+    if (timeline_.spans.size() != program_.size())
+      fail(fmt::format("{} ops, but {} spans", program_.size(), timeline_.spans.size()));
+    if (timeline_.link_bytes.size() != topology_.links().size())
+      fail(fmt::format("{} links, but bytes of {}", topology_.links().size(),
+                       timeline_.link_bytes.size()));
+  }
+
+  void time_is_finite() const {
+    Time last;
+    for (std::size_t i = 0; i < program_.size(); ++i) {
+      const Timeline::Span& s = timeline_.spans[i];
+      if (s.begin < Time{} || s.end < s.begin || s.end == Time::never())
+        fail(fmt::format("{} runs from {} ps to {} ps", program_.describe(static_cast<OpId>(i)),
+                         s.begin.ps(), s.end.ps()));
+      last = std::max(last, s.end);
+    }
+    if (timeline_.makespan != last)
+      fail(fmt::format("the makespan is {} ps, but the last op ends at {} ps",
+                       timeline_.makespan.ps(), last.ps()));
+  }
+
+  void causes_come_first() const {
+    for (std::size_t i = 0; i < program_.size(); ++i) {
+      const auto id = static_cast<OpId>(i);
+      for (const OpId input : program_.after(id))
+        if (span(id).begin < span(input).end) began_early(id, input, "its input");
+      const OpId blocker = span(id).blocker;
+      if (blocker == no_op) continue;
+      if (index(blocker) >= program_.size())
+        fail(program_.describe(id) + " waited for an op that does not exist");
+      if (span(id).begin < span(blocker).end) began_early(id, blocker, "what it waited for,");
+    }
+  }
+
+  [[noreturn]] void began_early(OpId id, OpId cause, std::string_view role) const {
+    fail(fmt::format("{} begins at {} ps, before {} {} ends at {} ps", program_.describe(id),
+                     span(id).begin.ps(), role, program_.describe(cause), span(cause).end.ps()));
+  }
+
+  // Program order on every stream, hence also no overlap.
+  void streams_are_in_order() const {
+    const StreamTable streams{program_};
+    std::vector<OpId> last(streams.size(), no_op);
+    for (std::size_t i = 0; i < program_.size(); ++i) {
+      const auto id = static_cast<OpId>(i);
+      const Program::Op& op = program_[id];
+      for (const Rank rank : ranks_of(program_, op)) {
+        OpId& previous = last[streams.number(rank, op.stream)];
+        if (previous != no_op && previous != id && span(id).begin < span(previous).end)
+          began_early(id, previous, "the op before it on its stream,");
+        previous = id;
+      }
+    }
+  }
+
+  void work_takes_its_time() const {
+    for (std::size_t i = 0; i < program_.size(); ++i) {
+      const auto id = static_cast<OpId>(i);
+      const Program::Op& op = program_[id];
+      const Time took = span(id).end - span(id).begin;
+      Time least;
+      if (op.kind == WorkKind::compute) least = program_.compute(op).fixed;
+      if (op.kind == WorkKind::transfer) least = least_of(program_.transfer(op));
+      if (took < least)
+        fail(fmt::format("{} took {} ps, but needs {} ps alone", program_.describe(id), took.ps(),
+                         least.ps()));
+    }
+  }
+
+  // Latency, then the wire's bytes at the narrowest link's rate.
+  Time least_of(const Transfer& transfer) const {
+    const double rate = paths_.rate_alone(transfer.connection).count();
+    if (std::isnan(rate) || rate <= 0)
+      fail(fmt::format("connection c{} has no rate", index(transfer.connection)));
+    const double wire = static_cast<double>(transfer.wire.count()) / rate;
+    const auto wire_ps = static_cast<std::int64_t>(wire * (1 - relative_slack) / tick) - 1;
+    const Time latency = paths_.latency(transfer.connection);
+    return latency + Time::picoseconds(std::max<std::int64_t>(0, wire_ps));
+  }
+
+  // Bytes in equal bytes out, and no more than bandwidth times makespan. Each transfer may have
+  // gained a tick by rounding.
+  void links_hold() const {
+    struct Load {
+      Bytes bytes;
+      std::int64_t transfers = 0;
+    };
+    std::vector<Load> carried(program_.connections().size());
+    for (const Program::Op& op : program_.ops()) {
+      if (op.kind != WorkKind::transfer) continue;
+      const Transfer& transfer = program_.transfer(op);
+      Load& load = carried[index(transfer.connection)];
+      load.bytes += transfer.wire;
+      ++load.transfers;
+    }
+    std::vector<Load> expected(topology_.links().size());
+    for (std::size_t c = 0; c < carried.size(); ++c)
+      for (const Paths::Crossing& crossing : paths_.crossings(static_cast<ConnectionId>(c))) {
+        expected[index(crossing.link)].bytes += crossing.weight * carried[c].bytes;
+        expected[index(crossing.link)].transfers += crossing.weight * carried[c].transfers;
+      }
+    for (std::size_t l = 0; l < expected.size(); ++l) {
+      const Bytes bytes = timeline_.link_bytes[l];
+      if (bytes != expected[l].bytes)
+        fail(fmt::format("{} carried {} bytes, but its transfers put {} on it", link_name(l),
+                         bytes.count(), expected[l].bytes.count()));
+      const double rate = topology_[static_cast<LinkId>(l)].bandwidth.count();
+      const double span = timeline_.makespan.seconds().count();
+      const double slack = tick * static_cast<double>(1 + expected[l].transfers);
+      const double most = rate * (span * (1 + relative_slack) + slack) + 1;
+      if (static_cast<double>(bytes.count()) > most)
+        fail(fmt::format("{} carried {} bytes in {} ps, but can carry {:.0f}", link_name(l),
+                         bytes.count(), timeline_.makespan.ps(), rate * span));
+    }
+  }
+
+  std::string link_name(std::size_t l) const {
+    const Link& link = topology_[static_cast<LinkId>(l)];
+    return fmt::format("link {} ({} -> {})", l, topology_[link.source].name,
+                       topology_[link.target].name);
+  }
+
+  const Program& program_;
+  const Paths& paths_;
+  const Topology& topology_;
+  const Timeline& timeline_;
+};
+
+}  // namespace
+
+void check_physics(const Program& program, const Paths& paths, const Topology& topology,
+                   const Timeline& timeline) {
+  Laws{program, paths, topology, timeline}.check();
+}
+
+}  // namespace rehearse
