@@ -2,8 +2,6 @@
 // link carries more than it can. Run on every result, in every build.
 #pragma once
 
-#include <string>
-#include <vector>
 
 #include "sim/paths.hpp"
 #include "sim/program.hpp"
