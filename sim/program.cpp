@@ -10,24 +10,14 @@
 
 namespace rehearse {
 
-Slice part_of(Slice whole, std::size_t parts, std::size_t part, Bytes unit) {
-  ASSERT(parts > 0 && part < parts && unit.count() > 0);
-  const auto n = static_cast<std::int64_t>(parts), i = static_cast<std::int64_t>(part);
-  const std::int64_t elements = whole.size.count() / unit.count();
-  const std::int64_t each = elements / n, larger = elements % n;
-  const Bytes begin = unit.count() * Bytes{i * each + std::min(i, larger)};
-  Bytes size = unit.count() * Bytes{each + (i < larger ? 1 : 0)};
-  // Bytes beyond the last whole element travel with the last part, so that the cut covers all.
-  if (i == n - 1) size = whole.size - begin;
-  return {whole.buffer, whole.offset + begin, size};
+Cut::Cut(Slice whole, std::size_t parts, Bytes unit)
+    : whole_{whole}, parts_{static_cast<std::int64_t>(parts)}, unit_{unit.count()} {
+  ASSERT(parts_ > 0 && unit_ > 0 && whole.size >= Bytes{0});
+  each_ = whole.size.count() / unit_ / parts_;
+  larger_ = whole.size.count() / unit_ % parts_;
 }
 
-std::vector<Slice> split(Slice whole, std::size_t parts, Bytes unit) {
-  std::vector<Slice> out;
-  out.reserve(parts);
-  for (std::size_t i = 0; i < parts; ++i) out.push_back(part_of(whole, parts, i, unit));
-  return out;
-}
+Bytes Cut::longest() const { return std::max((*this)[0].size, (*this)[size() - 1].size); }
 
 std::uint32_t Program::name(std::string_view text) {
   const auto found = std::find(names_.begin(), names_.end(), text);

@@ -25,11 +25,26 @@ struct Slice {
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
-/// Cuts a slice into `parts` that cover it exactly, in whole elements of `unit` bytes; the first
-/// ones take what does not divide. Bytes have no operator/ on purpose: truncation loses the tail.
-std::vector<Slice> split(Slice whole, std::size_t parts, Bytes unit = Bytes{4});
-/// Part `part` of the same cut, without making the others.
-Slice part_of(Slice whole, std::size_t parts, std::size_t part, Bytes unit = Bytes{4});
+/// Cuts a slice into parts that cover it exactly, in whole elements of `unit` bytes; the first ones
+/// take what does not divide. Bytes have no operator/ on purpose: truncation loses the tail.
+class Cut {
+ public:
+  Cut(Slice whole, std::size_t parts, Bytes unit = Bytes{4});
+  std::size_t size() const { return static_cast<std::size_t>(parts_); }
+  Slice operator[](std::size_t part) const {
+    const auto i = static_cast<std::int64_t>(part);
+    const Bytes begin{unit_ * (i * each_ + (i < larger_ ? i : larger_))};
+    // Bytes beyond the last whole element travel with the last part.
+    const Bytes size =
+        i == parts_ - 1 ? whole_.size - begin : Bytes{unit_ * (each_ + (i < larger_ ? 1 : 0))};
+    return {whole_.buffer, whole_.offset + begin, size};
+  }
+  Bytes longest() const;
+
+ private:
+  Slice whole_;
+  std::int64_t parts_, unit_, each_, larger_;  // elements in each part, and parts with one more
+};
 
 enum class Combine : std::uint8_t { overwrite, sum };
 

@@ -1,0 +1,114 @@
+// A link is never short when all streams that use it, each sending as fast as it could alone, do
+// not fill it. Such a link is left out of the solving and cannot change an answer.
+#include "sim/sharing.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace rehearse {
+
+namespace {
+
+constexpr double rounding = 1 + 1e-12;
+constexpr std::uint64_t unused = UINT64_MAX, several = UINT64_MAX - 1;
+
+std::uint64_t stream_key(const Program::Op& op) {
+  return static_cast<std::uint64_t>(index(op.rank)) << 16 | index(op.stream);
+}
+
+// The stream whose transfers use each connection; a connection of several streams is as bad as one
+// of its own each.
+std::vector<std::uint64_t> connection_streams(const Program& program) {
+  std::vector<std::uint64_t> stream(program.connections().size(), unused);
+  for (const Program::Op& op : program.ops()) {
+    if (op.kind != WorkKind::transfer) continue;
+    std::uint64_t& seen = stream[index(program.transfer(op).connection)];
+    const std::uint64_t key = stream_key(op);
+    if (seen == unused) seen = key;
+    if (seen != key) seen = several;
+  }
+  return stream;
+}
+
+}  // namespace
+
+Sharing::Sharing(const Program& program, const Paths& paths, const Topology& topology) {
+  find_short_links(program, paths, topology);
+  find_busy_units(program);
+}
+
+void Sharing::find_short_links(const Program& program, const Paths& paths,
+                               const Topology& topology) {
+  const std::vector<std::uint64_t> stream = connection_streams(program);
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t c = 0; c < stream.size(); ++c)
+    if (stream[c] != unused) order.push_back(c);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return stream[a] < stream[b]; });
+
+  // Per link: the demand of the streams before, and the greatest of the present stream, whose
+  // transfers come one after another. A connection of several streams has no bound.
+  struct Demand {
+    std::uint64_t stream = unused;
+    double before = 0, present = 0;
+  };
+  std::vector<Demand> demands(topology.links().size());
+  for (const std::uint32_t c : order) {
+    const auto id = static_cast<ConnectionId>(c);
+    for (const Paths::Crossing& crossing : paths.crossings(id)) {
+      Demand& demand = demands[index(crossing.link)];
+      if (demand.stream != stream[c]) {
+        demand.before += demand.present;
+        demand.present = 0;
+        demand.stream = stream[c];
+      }
+      double wanted = paths.rate_alone(id).count() * crossing.weight;
+      if (stream[c] == several) wanted = std::numeric_limits<double>::infinity();
+      demand.present = std::max(demand.present, wanted);
+    }
+  }
+
+  std::vector<std::uint32_t> resource(demands.size(), no_unit);
+  for (std::size_t l = 0; l < demands.size(); ++l) {
+    const double capacity = topology.links()[l].bandwidth.count();
+    if (demands[l].before + demands[l].present <= capacity * rounding) continue;
+    resource[l] = static_cast<std::uint32_t>(capacities_.size());
+    capacities_.push_back(capacity);
+    links_.push_back(static_cast<LinkId>(l));
+  }
+
+  for (std::size_t c = 0; c < paths.size(); ++c) {
+    const auto id = static_cast<ConnectionId>(c);
+    double among_shared = std::numeric_limits<double>::infinity();
+    for (const Paths::Crossing& crossing : paths.crossings(id)) {
+      if (resource[index(crossing.link)] == no_unit) continue;
+      crossings_.push_back({resource[index(crossing.link)], crossing.weight});
+      among_shared =
+          std::min(among_shared, topology[crossing.link].bandwidth.count() / crossing.weight);
+    }
+    longest_ = std::max(longest_, crossings_.size() - begin_.back());
+    begin_.push_back(static_cast<std::uint32_t>(crossings_.size()));
+    const double alone = paths.rate_alone(id).count();
+    limits_.push_back(alone < among_shared ? alone : std::numeric_limits<double>::infinity());
+  }
+}
+
+void Sharing::find_busy_units(const Program& program) {
+  std::vector<std::uint64_t> stream;  // of a rank's kernels, by rank
+  for (const Program::Op& op : program.ops()) {
+    if (op.kind != WorkKind::compute) continue;
+    if (index(op.rank) >= stream.size()) stream.resize(index(op.rank) + 1, unused);
+    std::uint64_t& seen = stream[index(op.rank)];
+    if (seen == unused) seen = stream_key(op);
+    if (seen != stream_key(op)) seen = several;
+  }
+  units_.assign(stream.size(), {no_unit, 1});
+  for (std::size_t r = 0; r < stream.size(); ++r) {
+    if (stream[r] != several) continue;
+    units_[r].resource = static_cast<std::uint32_t>(capacities_.size());
+    capacities_.push_back(1);
+    links_.push_back(no_link);
+  }
+}
+
+}  // namespace rehearse

@@ -1,0 +1,139 @@
+// Ring all-reduce: n-1 reduce-scatter steps, then n-1 all-gather steps.
+//
+//   0 ──▶ 1     In every step each rank sends one chunk of S/n bytes to its right and passes on
+//   ▲     │     what it received in the step before, so all n links are busy all the time:
+//   3 ◀── 2     T = 2(n-1) · (alpha + S / (n · beta))
+//
+// Bandwidth-optimal (Patarasuk and Yuan, 2009); its latency grows with n. Each half by itself is a
+// reduce-scatter or an all-gather. A chain is a ring cut open, with the data in pieces behind one
+// another: T = (n-2+C) · (alpha + S / (C · beta)) for broadcast and reduce.
+#include "strategies/collectives/ring.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace rehearse {
+
+namespace {
+
+/// One kept hop of one ring, with what its steps need at hand.
+struct Seat {
+  const Ring* ring;
+  Cut chunks;
+  std::uint32_t position;
+  std::uint32_t place;   // of its hop among the kept ones
+  std::uint32_t before;  // place of the hop that brings it data
+  std::vector<OpId> inputs;
+};
+
+std::vector<Seat> seats_of(const Emission& out, std::span<const Ring> rings) {
+  std::vector<Seat> seats;
+  for (const Ring& ring : rings) {
+    const std::size_t n = ring.order.size();
+    if (n < 2) continue;
+    for (std::size_t i = 0; i < n; ++i)
+      if (out.keeps(ring.hop(i)))
+        seats.push_back({&ring, Cut(ring.data, n), static_cast<std::uint32_t>(i),
+                         out.place(ring.hop(i)), out.place(ring.hop(i + n - 1)),
+                         out.ready_for(ring.hop(i))});
+  }
+  return seats;
+}
+
+std::size_t steps_of(const Ring& ring, RingPart part) {
+  const std::size_t once = ring.order.size() - 1;
+  return part == RingPart::all_reduce ? 2 * once : once;
+}
+
+std::string_view name_of(RingPart part) {
+  constexpr std::array<std::string_view, 3> names{"ring_all_reduce", "ring_reduce_scatter",
+                                                  "ring_all_gather"};
+  return names[static_cast<std::size_t>(part)];
+}
+
+}  // namespace
+
+void declare_ring(Pattern& pattern, Ring& ring, std::uint16_t lane, std::uint32_t tag,
+                  const Connection& like) {
+  const std::size_t n = ring.order.size();
+  ASSERT(ring.owns.size() == n);
+  ring.first = static_cast<HopId>(pattern.hops.size());
+  if (n < 2) return;
+  for (std::size_t i = 0; i < n; ++i) {
+    Connection connection = like;
+    connection.source = ring.order[i];
+    connection.target = ring.order[(i + 1) % n];
+    pattern.add({std::move(connection), lane, tag});
+  }
+}
+
+void emit_ring(Emission& out, std::span<const Ring> rings, RingPart part, std::size_t steps) {
+  const std::vector<Seat> seats = seats_of(out, rings);
+  const std::uint32_t name = out.name(name_of(part));
+  std::vector<OpId> received(out.kept(), no_op), arriving(out.kept(), no_op);
+  std::size_t longest = 0;
+  for (const Seat& seat : seats) longest = std::max(longest, steps_of(*seat.ring, part));
+  longest = std::min(longest, steps);
+
+  // Which chunk position i passes on in step s: the one it owns travels n-1 steps to reach it while
+  // it is being reduced, and starts from it when it is being gathered.
+  const std::size_t lead = part == RingPart::all_gather ? 0 : 1;
+  for (std::size_t step = 0; step < longest; ++step) {
+    for (const Seat& seat : seats) {
+      const Ring& ring = *seat.ring;
+      const std::size_t n = ring.order.size();
+      if (step >= steps_of(ring, part)) continue;
+      const std::size_t back = lead + (step < n ? step : step - n);  // no division: a hot loop
+      const std::size_t owner = seat.position + (seat.position < back ? n : 0) - back;
+      const bool reducing = part != RingPart::all_gather && step < n - 1;
+      const Slice chunk = seat.chunks[ring.owns[owner]];
+      const OpId input = received[seat.before];
+      arriving[seat.place] = out.send(
+          ring.hop(seat.position),
+          {chunk, chunk, reducing ? Combine::sum : Combine::overwrite, seat.chunks.longest()},
+          step == 0 ? std::span<const OpId>(seat.inputs) : std::span<const OpId>(&input, 1), name,
+          static_cast<std::uint32_t>(step));
+    }
+    std::swap(received, arriving);
+    if (step + 1 < longest) continue;
+    for (std::size_t p = 0; p < received.size(); ++p)  // shorter rings ended a step or more before
+      if (received[p] == no_op || (arriving[p] != no_op && arriving[p] > received[p]))
+        received[p] = arriving[p];
+  }
+  out.end_stage(received);
+}
+
+void declare_chain(Pattern& pattern, Ring& chain, std::uint16_t lane, std::uint32_t tag,
+                   const Connection& like) {
+  chain.first = static_cast<HopId>(pattern.hops.size());
+  for (std::size_t i = 0; i + 1 < chain.order.size(); ++i) {
+    Connection connection = like;
+    connection.source = chain.order[i];
+    connection.target = chain.order[i + 1];
+    pattern.add({std::move(connection), lane, tag});
+  }
+}
+
+void emit_chain(Emission& out, std::span<const Ring> chains, Combine combine, std::size_t chunks,
+                std::size_t rounds) {
+  const std::uint32_t name = out.name(combine == Combine::sum ? "chain_reduce" : "chain_broadcast");
+  std::vector<OpId> last(out.kept(), no_op);
+  for (std::size_t chunk = 0; chunk < std::min(chunks, rounds); ++chunk) {
+    for (const Ring& chain : chains) {
+      for (std::size_t i = 0; i + 1 < chain.order.size(); ++i) {
+        const HopId hop = chain.hop(i);
+        if (!out.keeps(hop)) continue;
+        std::vector<OpId> inputs;
+        if (chunk == 0) inputs = out.ready_for(hop);
+        if (i > 0) inputs.push_back(last[out.place(chain.hop(i - 1))]);
+        const Cut pieces(chain.data, chunks);
+        const Slice piece = pieces[chunk];
+        last[out.place(hop)] = out.send(hop, {piece, piece, combine, pieces.longest()}, inputs,
+                                        name, static_cast<std::uint32_t>(chunk));
+      }
+    }
+  }
+  out.end_stage(last);
+}
+
+}  // namespace rehearse

@@ -1,0 +1,42 @@
+// Rings as building blocks: all-reduce and its two halves, and chains for broadcast and reduce.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "strategies/collectives/emission.hpp"
+
+namespace rehearse {
+
+/// One ring or chain: ranks in the order the data travel, and which chunk each of them owns.
+struct Ring {
+  std::vector<Rank> order;
+  std::vector<std::uint32_t> owns;  // chunk owned by order[i]; a permutation
+  Slice data;                       // of this ring
+  HopId first{};                    // the hop of order[i] to its right is first + i
+  HopId hop(std::size_t i) const { return static_cast<HopId>(index(first) + i % order.size()); }
+};
+
+enum class RingPart : std::uint8_t { all_reduce, reduce_scatter, all_gather };
+
+/// Adds the hops of a closed ring (none for a single rank). Rings that share a rank need lanes or
+/// tags of their own.
+void declare_ring(Pattern& pattern, Ring& ring, std::uint16_t lane, std::uint32_t tag,
+                  const Connection& like);
+
+/// Emits the steps of all rings side by side, at most `steps` of them.
+void emit_ring(Emission& out, std::span<const Ring> rings, RingPart part,
+               std::size_t steps = std::numeric_limits<std::size_t>::max());
+
+/// Adds the hops of an open chain, order[0] first.
+void declare_chain(Pattern& pattern, Ring& chain, std::uint16_t lane, std::uint32_t tag,
+                   const Connection& like);
+
+/// Sends the chains' data along them in `chunks` pieces, at most `rounds` of those; with `sum` each
+/// rank adds its own on the way, so that the last one has it all.
+void emit_chain(Emission& out, std::span<const Ring> chains, Combine combine, std::size_t chunks,
+                std::size_t rounds = std::numeric_limits<std::size_t>::max());
+
+}  // namespace rehearse
