@@ -1,0 +1,178 @@
+// Sorting devices and links into nodes by counting, and nodes into shapes by comparing.
+#include "topology/node_shapes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace rehearse {
+
+namespace {
+
+// Worst first: through somebody else's node, through a GPU, through a CPU's root complex; NCCL
+// orders its path types in the same spirit. A path is simple and devices are fewer than 2^21, so
+// the three counts never run into each other.
+constexpr std::uint64_t enters_node = std::uint64_t{1} << 42;
+constexpr std::uint64_t leaves_gpu = std::uint64_t{1} << 21;
+constexpr std::uint64_t leaves_cpu = 1;
+
+// Sorts 0..count-1 into groups; `group_of` says nowhere for what belongs to none.
+template <class Id, class GroupOf>
+Grouped<Id> grouped(std::size_t groups, std::size_t count, GroupOf group_of) {
+  Grouped<Id> result;
+  result.begin.assign(groups + 1, 0);
+  for (std::size_t i = 0; i < count; ++i)
+    if (const std::uint32_t g = group_of(i); g != nowhere) ++result.begin[g + 1];
+  for (std::size_t g = 0; g < groups; ++g) result.begin[g + 1] += result.begin[g];
+  result.items.resize(result.begin[groups]);
+  std::vector<std::uint32_t> place{result.begin.begin(), result.begin.end() - 1};
+  for (std::size_t i = 0; i < count; ++i)
+    if (const std::uint32_t g = group_of(i); g != nowhere)
+      result.items[place[g]++] = static_cast<Id>(i);
+  return result;
+}
+
+template <class CostOf>
+std::vector<Gate> gates(std::size_t count, CostOf cost_between) {
+  std::vector<Gate> result;
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (const Cost cost = cost_between(i); cost != Cost::infinite()) result.push_back({i, cost});
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Gate& a, const Gate& b) { return a.cost < b.cost; });
+  return result;
+}
+
+constexpr Gate open_gate{nowhere, Cost{}};
+
+}  // namespace
+
+// The source's own departure and the target's entry count too: they are the same on all routes.
+Cost cost_of(const Topology& topology, const Link& link) {
+  const Device &from = topology[link.source], &to = topology[link.target];
+  Cost cost{.detours = 0, .latency = link.latency.ps(), .hops = 1};
+  if (to.node != no_node && to.node != from.node) cost.detours += enters_node;
+  if (from.kind == DeviceKind::gpu) cost.detours += leaves_gpu;
+  if (from.kind == DeviceKind::cpu) cost.detours += leaves_cpu;
+  return cost;
+}
+
+NodeShapes::NodeShapes(const Topology& topology) : topology_{topology} {
+  sort_into_groups();
+  find_shapes();
+  fabric_paths_.emplace(arcs_of(links(fabric())), closed_of(devices(fabric())));
+}
+
+void NodeShapes::sort_into_groups() {
+  const auto all_devices = topology_.devices();
+  const auto all_links = topology_.links();
+  const std::size_t groups = fabric() + 1;
+  const auto group = [&](DeviceId d) { return static_cast<std::uint32_t>(group_of(d)); };
+  devices_ = grouped<DeviceId>(groups, all_devices.size(),
+                               [&](std::size_t d) { return group(static_cast<DeviceId>(d)); });
+  local_.resize(all_devices.size());
+  for (std::size_t g = 0; g < groups; ++g)
+    for (std::uint32_t i = 0; i < devices_[g].size(); ++i) local_[index(devices_[g][i])] = i;
+  links_ = grouped<LinkId>(groups, all_links.size(), [&](std::size_t l) {
+    const std::uint32_t from = group(all_links[l].source);
+    return from == group(all_links[l].target) ? from : nowhere;
+  });
+  const auto crossing = [&](std::size_t l, DeviceId end) {
+    const std::uint32_t from = group(all_links[l].source), to = group(all_links[l].target);
+    return from == to || topology_[end].node == no_node ? nowhere : group(end);
+  };
+  exits_ = grouped<LinkId>(groups, all_links.size(),
+                           [&](std::size_t l) { return crossing(l, all_links[l].source); });
+  entries_ = grouped<LinkId>(groups, all_links.size(),
+                             [&](std::size_t l) { return crossing(l, all_links[l].target); });
+}
+
+std::vector<Arc> NodeShapes::arcs_of(std::span<const LinkId> of) const {
+  std::vector<Arc> arcs;
+  for (const LinkId l : of) {
+    const Link& link = topology_[l];
+    arcs.push_back({local(link.source), local(link.target), cost_of(topology_, link)});
+  }
+  return arcs;
+}
+
+std::vector<bool> NodeShapes::closed_of(std::span<const DeviceId> of) const {
+  std::vector<bool> closed;
+  for (const DeviceId d : of) closed.push_back(topology_[d].kind == DeviceKind::memory);
+  return closed;
+}
+
+// Nodes with equal signatures answer every question inside them alike.
+std::vector<std::uint64_t> NodeShapes::signature(std::size_t node) const {
+  std::vector<std::uint64_t> words;
+  words.reserve(devices_[node].size() + 3 * links_[node].size() + 6 * exits_[node].size() + 3);
+  for (const DeviceId d : devices_[node])
+    words.push_back(static_cast<std::uint64_t>(topology_[d].kind));
+  for (const auto* list : {&links_, &exits_, &entries_}) {
+    words.push_back(UINT64_MAX);  // a fence: lists of different length must not look alike
+    for (const LinkId l : (*list)[node]) {
+      const Link& link = topology_[l];
+      const std::uint64_t from = list == &entries_ ? 0 : local(link.source);
+      const std::uint64_t to = list == &exits_ ? 0 : local(link.target);
+      const Cost cost = cost_of(topology_, link);
+      words.push_back(from << 32 | to);
+      words.push_back(cost.detours);
+      words.push_back(static_cast<std::uint64_t>(cost.latency));
+    }
+  }
+  return words;
+}
+
+Shape NodeShapes::make_shape(std::size_t node) const {
+  Shape shape{.paths = {arcs_of(links_[node]), closed_of(devices_[node])},
+              .closed = closed_of(devices_[node]),
+              .ordinal = {},
+              .exits = arcs_of(exits_[node]),
+              .entries = arcs_of(entries_[node]),
+              .exits_from = {},
+              .entries_to = {}};
+  std::array<std::uint32_t, 5> of_kind{};
+  for (const DeviceId d : devices_[node])
+    shape.ordinal.push_back(of_kind[static_cast<std::size_t>(topology_[d].kind)]++);
+  shape.exits_from.resize(devices_[node].size());
+  shape.entries_to.resize(devices_[node].size());
+  return shape;
+}
+
+void NodeShapes::find_shapes() {
+  std::map<std::vector<std::uint64_t>, std::uint32_t> known;
+  for (std::size_t node = 0; node < topology_.node_count(); ++node) {
+    const auto [at, is_new] =
+        known.try_emplace(signature(node), static_cast<std::uint32_t>(shapes_.size()));
+    if (is_new) shapes_.push_back(make_shape(node));
+    shape_of_.push_back(at->second);
+  }
+}
+
+std::span<const Gate> NodeShapes::exits_from(DeviceId source) {
+  if (group_of(source) == fabric()) return {&open_gate, 1};
+  Shape& s = shapes_[shape_of_[group_of(source)]];
+  std::optional<std::vector<Gate>>& known = s.exits_from[local(source)];
+  if (!known)
+    known = gates(s.exits.size(), [&](std::uint32_t i) {
+      const std::uint32_t last = s.exits[i].source;
+      if (s.closed[last] && last != local(source)) return Cost::infinite();
+      return s.paths.distance(local(source), last) + s.exits[i].cost;
+    });
+  return *known;
+}
+
+std::span<const Gate> NodeShapes::entries_to(DeviceId target) {
+  if (group_of(target) == fabric()) return {&open_gate, 1};
+  Shape& s = shapes_[shape_of_[group_of(target)]];
+  std::optional<std::vector<Gate>>& known = s.entries_to[local(target)];
+  if (!known)
+    known = gates(s.entries.size(), [&](std::uint32_t i) {
+      const std::uint32_t first = s.entries[i].target;
+      if (s.closed[first] && first != local(target)) return Cost::infinite();
+      return s.paths.distance(first, local(target)) + s.entries[i].cost;
+    });
+  return *known;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,276 @@
+// Two levels instead of one big search. A node is small, and thousands of nodes are alike: what is
+// inside is searched once per shape of node. The fabric between them is searched once per switch
+// that traffic arrives at. A route is then the cheapest of
+//
+//   source ──inside──▶ exit link ──fabric──▶ entry link ──inside──▶ target
+//
+// and equals what one Dijkstra over everything would find, because entering a node costs more than
+// anything else: a shortest route enters one node, the target's, unless there is no such way. For
+// that case, and for it alone, there is the search over everything.
+#include "topology/routing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "sim/error.hpp"
+#include "topology/node_shapes.hpp"
+
+namespace rehearse {
+
+namespace {
+
+using Route = std::vector<LinkId>;
+
+// A choice of gates: links by which a route leaves the source's node and enters the target's.
+struct Join {
+  LinkId exit = no_link, entry = no_link;
+};
+
+}  // namespace
+
+struct Routing::State {
+  explicit State(const Topology& t);
+
+  const Topology& topology;
+  NodeShapes shapes;
+  std::vector<std::uint32_t> port;    // by link into a node: its place on the switch it leaves
+  std::vector<std::uint32_t> number;  // of a switch of the fabric among those with such ports
+  std::optional<ShortestPaths> everything;
+  std::vector<Join> joins;  // of the last question; kept to spare allocations, like `arcs`
+  std::vector<std::uint32_t> arcs;
+
+  bool is_in_node(DeviceId d) const { return topology[d].node != no_node; }
+  void number_ports();
+  ShortestPaths& all_paths();
+
+  void find_joins(DeviceId source, DeviceId target);
+  Join choose(DeviceId source, DeviceId target, std::size_t channel) const;
+  bool walk(std::size_t group, DeviceId from, DeviceId to, Spread spread, Route& route);
+  bool stay(DeviceId source, DeviceId target, std::size_t channel, Route& route);
+  void cross(DeviceId source, DeviceId target, Join join, std::size_t channel, Route& route);
+  bool search(DeviceId source, DeviceId target, std::size_t channel, Route& route);
+
+  std::vector<Route> all_within(DeviceId from, DeviceId to, std::size_t most);
+  std::vector<Route> all_across(DeviceId source, DeviceId target, Join join, std::size_t most);
+};
+
+Routing::State::State(const Topology& t) : topology{t}, shapes{t} { number_ports(); }
+
+void Routing::State::number_ports() {
+  const auto links = topology.links();
+  port.resize(links.size());
+  std::vector<std::uint32_t> ports(shapes.devices(shapes.fabric()).size());
+  for (std::size_t l = 0; l < links.size(); ++l)
+    if (!is_in_node(links[l].source) && is_in_node(links[l].target))
+      port[l] = ports[shapes.local(links[l].source)]++;
+  number.resize(ports.size());
+  std::uint32_t with_ports = 0;
+  for (std::size_t v = 0; v < ports.size(); ++v)
+    if (ports[v] > 0) number[v] = with_ports++;
+}
+
+// Fills `joins` with all cheapest pairs of gates. Gates come cheapest first, so the loops end as
+// soon as the gates alone cost more than the best whole route: mostly after a pair or two.
+void Routing::State::find_joins(DeviceId source, DeviceId target) {
+  joins.clear();
+  const std::size_t from = shapes.group_of(source), to = shapes.group_of(target);
+  Cost best = Cost::infinite();
+  const auto offer = [&](const Cost& cost, Join join) {
+    if (cost > best || cost == Cost::infinite()) return;
+    if (cost < best) joins.clear();
+    best = cost;
+    joins.push_back(join);
+  };
+  const auto forwards = [&](DeviceId d, DeviceId end) {
+    return d == end || topology[d].kind != DeviceKind::memory;
+  };
+  const std::span<const Gate> entries = shapes.entries_to(target);
+  for (const Gate& exit : shapes.exits_from(source)) {
+    if (exit.cost > best) break;
+    const LinkId leave = exit.place == nowhere ? no_link : shapes.exits(from)[exit.place];
+    const DeviceId out = leave == no_link ? source : topology[leave].target;
+    if (leave != no_link && !forwards(out, target)) continue;
+    if (is_in_node(out)) {  // a cable straight from node to node
+      if (shapes.group_of(out) == to)
+        offer(exit.cost + shapes.paths(to).distance(shapes.local(out), shapes.local(target)),
+              {leave, no_link});
+      continue;
+    }
+    for (const Gate& entry : entries) {
+      if (exit.cost + entry.cost > best) break;
+      const LinkId enter = entry.place == nowhere ? no_link : shapes.entries(to)[entry.place];
+      const DeviceId in = enter == no_link ? target : topology[enter].source;
+      if (is_in_node(in) || !forwards(in, enter == no_link ? target : source)) continue;
+      const Cost between =
+          shapes.paths(shapes.fabric()).distance(shapes.local(out), shapes.local(in));
+      offer(exit.cost + between + entry.cost, {leave, enter});
+    }
+  }
+}
+
+// Among equal gates the devices of a node spread over the exits by their own number, and the
+// target's number chooses the entry. Both are local, so equal nodes behave equally.
+Join Routing::State::choose(DeviceId source, DeviceId target, std::size_t channel) const {
+  if (joins.size() == 1) return joins.front();
+  std::vector<LinkId> exits, entries;
+  for (const Join& join : joins) exits.push_back(join.exit);
+  std::sort(exits.begin(), exits.end());
+  exits.erase(std::unique(exits.begin(), exits.end()), exits.end());
+  const LinkId exit = exits[(shapes.ordinal(source) + channel) % exits.size()];
+  for (const Join& join : joins)
+    if (join.exit == exit) entries.push_back(join.entry);
+  std::sort(entries.begin(), entries.end());
+  return {exit, entries[(shapes.ordinal(target) + channel) % entries.size()]};
+}
+
+bool Routing::State::walk(std::size_t group, DeviceId from, DeviceId to, Spread spread,
+                          Route& route) {
+  arcs.clear();
+  if (!shapes.paths(group).walk(shapes.local(from), shapes.local(to), spread, arcs)) return false;
+  for (const std::uint32_t arc : arcs) route.push_back(shapes.links(group)[arc]);
+  return true;
+}
+
+bool Routing::State::stay(DeviceId source, DeviceId target, std::size_t channel, Route& route) {
+  const Spread spread{shapes.ordinal(target) + channel, 0};
+  return walk(shapes.group_of(target), source, target, spread, route);
+}
+
+void Routing::State::cross(DeviceId source, DeviceId target, Join join, std::size_t channel,
+                           Route& route) {
+  DeviceId at = source;
+  bool found = true;
+  if (join.exit != no_link) {
+    found = stay(source, topology[join.exit].source, channel, route);
+    route.push_back(join.exit);
+    at = topology[join.exit].target;
+  }
+  if (join.entry != no_link) {
+    const DeviceId leaf = topology[join.entry].source;
+    const Spread spread{port[index(join.entry)] + channel, number[shapes.local(leaf)]};
+    found = found && walk(shapes.fabric(), at, leaf, spread, route);
+    route.push_back(join.entry);
+    at = topology[join.entry].target;
+  }
+  found = found && stay(at, target, channel, route);
+  ASSERT(found);
+}
+
+ShortestPaths& Routing::State::all_paths() {
+  if (everything) return *everything;
+  std::vector<Arc> all;
+  std::vector<bool> closed;
+  for (const Link& link : topology.links())
+    all.push_back({static_cast<std::uint32_t>(link.source), static_cast<std::uint32_t>(link.target),
+                   cost_of(topology, link)});
+  for (const Device& device : topology.devices())
+    closed.push_back(device.kind == DeviceKind::memory);
+  return everything.emplace(std::move(all), std::move(closed));
+}
+
+bool Routing::State::search(DeviceId source, DeviceId target, std::size_t channel, Route& route) {
+  arcs.clear();
+  const Spread spread{shapes.ordinal(target) + channel, shapes.group_of(target)};
+  if (!all_paths().walk(static_cast<std::uint32_t>(source), static_cast<std::uint32_t>(target),
+                        spread, arcs))
+    return false;
+  for (const std::uint32_t arc : arcs) route.push_back(static_cast<LinkId>(arc));
+  return true;
+}
+
+namespace {
+
+// Every beginning with every ending, as many as wanted.
+std::vector<Route> product(const std::vector<Route>& begins, const std::vector<Route>& ends,
+                           std::size_t most) {
+  std::vector<Route> whole;
+  for (const Route& begin : begins)
+    for (const Route& end : ends) {
+      if (whole.size() == most) return whole;
+      whole.push_back(begin);
+      whole.back().insert(whole.back().end(), end.begin(), end.end());
+    }
+  return whole;
+}
+
+}  // namespace
+
+std::vector<Route> Routing::State::all_within(DeviceId from, DeviceId to, std::size_t most) {
+  const std::size_t group = shapes.group_of(to);
+  std::vector<Route> routes;
+  for (const std::vector<std::uint32_t>& path :
+       shapes.paths(group).all(shapes.local(from), shapes.local(to), most)) {
+    Route& route = routes.emplace_back();
+    for (const std::uint32_t arc : path) route.push_back(shapes.links(group)[arc]);
+  }
+  return routes;
+}
+
+std::vector<Route> Routing::State::all_across(DeviceId source, DeviceId target, Join join,
+                                              std::size_t most) {
+  std::vector<Route> routes{{}};
+  DeviceId at = source;
+  if (join.exit != no_link) {
+    routes = product(all_within(source, topology[join.exit].source, most), {{join.exit}}, most);
+    at = topology[join.exit].target;
+  }
+  if (join.entry != no_link) {
+    routes = product(routes, all_within(at, topology[join.entry].source, most), most);
+    routes = product(routes, {{join.entry}}, most);
+    at = topology[join.entry].target;
+  }
+  return product(routes, all_within(at, target, most), most);
+}
+
+Routing::Routing(const Topology& topology) : state_{std::make_unique<State>(topology)} {}
+Routing::~Routing() = default;
+Routing::Routing(Routing&&) noexcept = default;
+
+const Topology& Routing::topology() const { return state_->topology; }
+
+std::vector<LinkId> Routing::route(DeviceId source, DeviceId target, std::size_t channel) {
+  State& s = *state_;
+  Route route;
+  if (source == target) return route;
+  route.reserve(8);
+  if (s.shapes.group_of(source) == s.shapes.group_of(target)) {
+    if (s.stay(source, target, channel, route)) return route;
+  } else {
+    s.find_joins(source, target);
+    if (!s.joins.empty()) {
+      s.cross(source, target, s.choose(source, target, channel), channel, route);
+      return route;
+    }
+  }
+  if (s.search(source, target, channel, route)) return route;
+  throw InputError(
+      fmt::format("no way from '{}' to '{}'", s.topology[source].name, s.topology[target].name));
+}
+
+std::vector<std::vector<LinkId>> Routing::equal_routes(DeviceId source, DeviceId target,
+                                                       std::size_t most) {
+  State& s = *state_;
+  std::vector<Route> routes;
+  if (s.shapes.group_of(source) == s.shapes.group_of(target)) {
+    routes = s.all_within(source, target, most);
+  } else {
+    s.find_joins(source, target);
+    for (const Join& join : s.joins) {
+      if (routes.size() == most) break;
+      std::vector<Route> more = s.all_across(source, target, join, most - routes.size());
+      std::move(more.begin(), more.end(), std::back_inserter(routes));
+    }
+  }
+  if (!routes.empty()) return routes;
+  for (const std::vector<std::uint32_t>& path : s.all_paths().all(
+           static_cast<std::uint32_t>(source), static_cast<std::uint32_t>(target), most)) {
+    Route& route = routes.emplace_back();
+    for (const std::uint32_t arc : path) route.push_back(static_cast<LinkId>(arc));
+  }
+  return routes;
+}
+
+}  // namespace rehearse
