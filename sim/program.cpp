@@ -113,6 +113,14 @@ void Program::set_after(OpId id, std::span<const OpId> after) {
     after_begin_[i] = static_cast<std::uint32_t>(after_begin_[i] + after.size() - (end - begin));
 }
 
+void Program::adopt(std::vector<std::string> names, std::vector<std::uint32_t> after_begin,
+                    std::vector<OpId> after) {
+  ASSERT(after_begin.size() == ops_.size() + 1 && after_begin.back() == after.size());
+  names_ = std::move(names);
+  after_begin_ = std::move(after_begin);
+  after_ = std::move(after);
+}
+
 std::string_view to_string(CollectiveKind kind) {
   constexpr std::array<std::string_view, 7> names{"all_reduce", "reduce_scatter", "all_gather",
                                                   "broadcast",  "reduce",         "all_to_all",

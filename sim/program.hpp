@@ -180,6 +180,9 @@ class Program {
   void reserve(std::size_t ops, std::size_t edges);
   /// For readers of files: replaces the edges of an op, forward ones too.
   void set_after(OpId id, std::span<const OpId> after);
+  /// The same for all at once: every name, and the edges of op i at [begin[i], begin[i + 1]).
+  void adopt(std::vector<std::string> names, std::vector<std::uint32_t> after_begin,
+             std::vector<OpId> after);
 
   friend bool operator==(const Program&, const Program&) = default;
 
