@@ -1,0 +1,156 @@
+// The text form of a Program: what it looks like, that it comes back, and how mistakes are told.
+#include "sim/program_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "sim/error.hpp"
+#include "sim/verify.hpp"
+#include "tests/support/random_slices.hpp"
+
+namespace rehearse {
+namespace {
+
+constexpr std::string_view example = R"(rehearse program 1
+protocol "LL128" overhead 1900ns payload 0.9375 limit 20GB/s
+name "ring_all_reduce"
+name "add"
+connection c0: 0 -> 1 channel 3
+connection c1: multicast 0 -> 1,2,3
+connection c2: switch_reduce 1,2 -> 0
+op 0: rank 0 comm 0 transfer c0 sum 0[0,+512] -> 1[64,+512] wire 576 "ring_all_reduce" 4
+op 1: rank 1 compute compute flops 1000000000 traffic 7 fixed 2us reads 0[0,+8] writes 1[8,+8] after 0 "add"
+op 2: rank 0 comm 12 transfer c2 0[0,+0] -> 0[0,+0] wire 0 after 0,1 "ring_all_reduce" 5
+op 3: rank 1 copy marker after 2 "add"
+op 4: rank 2 comm 0 collective all_to_all group 2,0,1 data 0[0,+12] result 1[0,+12] "add"
+)";
+
+TEST(ProgramText, ReadsAndWritesTheExample) {
+  const Program program = parse_program(example, "example");
+  EXPECT_EQ(program.size(), 5u);
+  EXPECT_EQ(program.protocols.at(0).overhead, Time::picoseconds(1'900'000));
+  EXPECT_EQ(program.connections()[1].others.size(), 3u);
+  const Transfer& first = program.transfer(program[OpId{0}]);
+  EXPECT_EQ(first.target(), (Slice{Buffer{1}, 64_B, 512_B}));
+  EXPECT_EQ(first.combine, Combine::sum);
+  EXPECT_EQ(program[OpId{2}].stream, comm_lane(12));
+  EXPECT_EQ(program.label(OpId{2}), "ring_all_reduce 5");
+  EXPECT_EQ(program.after(OpId{2}).size(), 2u);
+  EXPECT_EQ(to_text(program), example);
+}
+
+TEST(ProgramText, WordsCommentsAndForwardEdgesAreWelcome) {
+  const Program program = parse_program(
+      "# two ops that wait for each other\n\nrehearse program 1\r\n"
+      "op first: rank 0 compute marker after second \"a\"   # forward\n"
+      "op second: rank 1 compute marker after first \"b\"\n",
+      "circle");
+  EXPECT_EQ(program.after(OpId{0})[0], OpId{1});
+  EXPECT_THROW(verify(program), CheckFailed);
+  EXPECT_EQ(structural_problems(program, 2, 0).size(), 1u);
+}
+
+TEST(ProgramText, RandomProgramsComeBackEqual) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Draw draw{seed};
+    const Program program = random_sliced_program(draw, seed % 2 == 0);
+    const std::string text = to_text(program);
+    const Program back = parse_program(text, "text");
+    ASSERT_EQ(back, program) << "seed " << seed << "\n" << text;
+    ASSERT_EQ(to_text(back), text) << "seed " << seed;
+  }
+}
+
+std::string errors_of(std::string_view body) {
+  try {
+    parse_program("rehearse program 1\n" + std::string{body}, "f");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+struct Mistake {
+  std::string_view body, message;
+};
+
+class ProgramTextMistake : public testing::TestWithParam<Mistake> {};
+
+TEST_P(ProgramTextMistake, IsNamedWithItsPlace) {
+  EXPECT_EQ(errors_of(GetParam().body), GetParam().message);
+}
+
+constexpr std::string_view way = "connection c: 0 -> 1\n";
+
+const std::array mistakes{
+    Mistake{"opp 1: rank 0", "f:2:1: error: unknown statement 'opp'; did you mean 'op'?"},
+    Mistake{"op 1 rank 0", "f:2:6: error: expected ':', not 'rank'"},
+    Mistake{"op 1: rank 0 compute sleep", "f:2:22: error: unknown kind of op 'sleep'"},
+    Mistake{"op 1: rank 0 gpu marker", "f:2:14: error: expected 'comm', not 'gpu'"},
+    Mistake{"op 1: rank 99999999 copy marker", "f:2:12: error: a rank may be at most 16777215"},
+    Mistake{"op 1: rank 0 copy marker after 2", "f:2:32: error: there is no op '2'"},
+    Mistake{"op 1: rank 0 copy marker\nop 1: rank 0 copy marker",
+            "f:3:4: error: op '1' is defined twice"},
+    Mistake{"op 1: rank 0 copy marker \"a", "f:2:26: error: the quote is never closed"},
+    Mistake{"op 1: rank 0 copy marker \"\\q\"",
+            "f:2:27: error: unknown escape; write \\\", \\\\ or \\xHH"},
+    Mistake{"op 1: rank 0 copy marker \"a\" 1 2", "f:2:32: error: unexpected '2'"},
+    Mistake{"op 1: rank 0 comm 0 transfer c 0[0,+1] -> 0[0,+1]",
+            "f:2:30: error: there is no connection 'c'"},
+    Mistake{"connection c: 0 -> 1\nop 1: rank 1 comm 0 transfer c 0[0,+1] -> 0[0,+1]",
+            "f:3:30: error: this connection's transfers run on rank 0, not on rank 1"},
+    Mistake{"connection c: 0 -> 1\nop 1: rank 0 comm 0 transfer c 0[0,+1] -> 0[0,+2]",
+            "f:3:49: error: source and target differ in size"},
+    Mistake{"connection c: 0 -> 1\nop 1: rank 0 comm 0 transfer c 0[0,+4] -> 0[0,+4] wire 3",
+            "f:3:56: error: fewer bytes on the wire than in the slice"},
+    Mistake{"connection c: 0 -> 1\nop 1: rank 0 comm 0 transfer c 0[-4,+4] -> 0[0,+4]",
+            "f:3:34: error: expected an offset, not '-4'"},
+    Mistake{"connection c: 0 - 1", "f:2:17: error: expected '->', not '-'"},
+    Mistake{"connection c: 0 -> 1 protocol 1", "f:2:31: error: a protocol may be at most 0"},
+    Mistake{"connection c: multicast 0 ->",
+            "f:2:29: error: expected a rank, not the end of the line"},
+    Mistake{"protocol \"p\" payload 2", "f:2:22: error: payload is in (0, 1]"},
+    Mistake{"connection c: 0 -> 1\nconnection d: 0 -> 1\nfold c: links 0*1",
+            "f: error: 1 of 2 connections have no 'fold'; fold all or none"},
+    Mistake{"connection c: 0 -> 1\nfold c: links 0*0",
+            "f:3:17: error: the number of copies must be at least 1"},
+    Mistake{"op 1: rank 0 compute compute flops nan",
+            "f:2:36: error: expected an amount of work, not 'nan'"},
+    Mistake{"op 1: rank 0 comm 0 collective allreduce group 0 data 0[0,+4]",
+            "f:2:32: error: unknown collective 'allreduce'; did you mean 'all_reduce'?"},
+    Mistake{"op 1: rank 0 comm 0 collective reduce group 0,1 data 0[0,+4] root 2",
+            "f:2:67: error: a root may be at most 1"},
+    Mistake{"name \"a\"\nname \"a\"", "f:3:6: error: this name is listed twice"},
+    Mistake{std::string_view{"op \0", 4}, "f:2:4: error: expected the op's name, not byte \\x00"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, ProgramTextMistake, testing::ValuesIn(mistakes));
+
+TEST(ProgramText, AllMistakesAtOnceButNoMoreThanTwenty) {
+  EXPECT_EQ(errors_of("op 1: rank x copy marker\nop 2: rank 0 copy marker after 9\n"),
+            "f:2:12: error: expected a rank, not 'x'\nf:3:32: error: there is no op '9'");
+  std::string many;
+  for (int i = 0; i < 50; ++i) many += "nonsense\n";
+  const std::string errors = errors_of(many);
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 19);
+}
+
+TEST(ProgramText, AnythingElseIsNotAProgram) {
+  EXPECT_THROW(parse_program("", "f"), InputError);
+  EXPECT_THROW(parse_program("\n# nothing\n", "f"), InputError);
+  EXPECT_THROW(parse_program("rehearse program 2\n", "f"), InputError);
+  EXPECT_THROW(parse_program("[cluster]\n", "f"), InputError);
+}
+
+TEST(ProgramText, SumsThatWouldOverflowAreRefused) {
+  std::string text{way};
+  for (int i = 0; i < 5000; ++i)
+    text += "op o" + std::to_string(i) +
+            ": rank 0 comm 0 transfer c 0[0,+1125899906842624] -> 0[0,+1125899906842624]\n";
+  EXPECT_NE(errors_of(text).find("the bytes of this program add up to too much"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace rehearse
