@@ -17,10 +17,24 @@ constexpr std::uint64_t enters_node = std::uint64_t{1} << 42;
 constexpr std::uint64_t leaves_gpu = std::uint64_t{1} << 21;
 constexpr std::uint64_t leaves_cpu = 1;
 
+template <class T>
+T item(std::size_t i) {
+  if constexpr (std::is_same_v<T, Crossing>)
+    return {.link = static_cast<LinkId>(i)};
+  else
+    return static_cast<T>(i);
+}
+
+std::vector<Arc> transformed(const auto& items, auto arc_of) {
+  std::vector<Arc> arcs;
+  for (const auto& each : items) arcs.push_back(arc_of(each));
+  return arcs;
+}
+
 // Sorts 0..count-1 into groups; `group_of` says nowhere for what belongs to none.
-template <class Id, class GroupOf>
-Grouped<Id> grouped(std::size_t groups, std::size_t count, GroupOf group_of) {
-  Grouped<Id> result;
+template <class T, class GroupOf>
+Grouped<T> grouped(std::size_t groups, std::size_t count, GroupOf group_of) {
+  Grouped<T> result;
   result.begin.assign(groups + 1, 0);
   for (std::size_t i = 0; i < count; ++i)
     if (const std::uint32_t g = group_of(i); g != nowhere) ++result.begin[g + 1];
@@ -28,8 +42,7 @@ Grouped<Id> grouped(std::size_t groups, std::size_t count, GroupOf group_of) {
   result.items.resize(result.begin[groups]);
   std::vector<std::uint32_t> place{result.begin.begin(), result.begin.end() - 1};
   for (std::size_t i = 0; i < count; ++i)
-    if (const std::uint32_t g = group_of(i); g != nowhere)
-      result.items[place[g]++] = static_cast<Id>(i);
+    if (const std::uint32_t g = group_of(i); g != nowhere) result.items[place[g]++] = item<T>(i);
   return result;
 }
 
@@ -59,41 +72,61 @@ Cost cost_of(const Topology& topology, const Link& link) {
 
 NodeShapes::NodeShapes(const Topology& topology) : topology_{topology} {
   sort_into_groups();
+  number_ports();
   find_shapes();
-  fabric_paths_.emplace(arcs_of(links(fabric())), closed_of(devices(fabric())));
+  fabric_paths_.emplace(transformed(links(fabric()), [this](LinkId l) { return arc_of(l); }),
+                        closed_of(devices(fabric())));
 }
 
 void NodeShapes::sort_into_groups() {
   const auto all_devices = topology_.devices();
   const auto all_links = topology_.links();
   const std::size_t groups = fabric() + 1;
-  const auto group = [&](DeviceId d) { return static_cast<std::uint32_t>(group_of(d)); };
-  devices_ = grouped<DeviceId>(groups, all_devices.size(),
-                               [&](std::size_t d) { return group(static_cast<DeviceId>(d)); });
-  local_.resize(all_devices.size());
+  for (const Device& device : all_devices)
+    place_.push_back({device.node == no_node ? static_cast<std::uint32_t>(fabric())
+                                             : static_cast<std::uint32_t>(device.node),
+                      0});
+  devices_ =
+      grouped<DeviceId>(groups, all_devices.size(), [&](std::size_t d) { return place_[d].group; });
   for (std::size_t g = 0; g < groups; ++g)
-    for (std::uint32_t i = 0; i < devices_[g].size(); ++i) local_[index(devices_[g][i])] = i;
-  links_ = grouped<LinkId>(groups, all_links.size(), [&](std::size_t l) {
-    const std::uint32_t from = group(all_links[l].source);
-    return from == group(all_links[l].target) ? from : nowhere;
-  });
-  const auto crossing = [&](std::size_t l, DeviceId end) {
-    const std::uint32_t from = group(all_links[l].source), to = group(all_links[l].target);
-    return from == to || topology_[end].node == no_node ? nowhere : group(end);
+    for (std::uint32_t i = 0; i < devices_[g].size(); ++i) place_[index(devices_[g][i])].local = i;
+  const auto ends = [&](std::size_t l) {
+    return std::pair{place_[index(all_links[l].source)].group,
+                     place_[index(all_links[l].target)].group};
   };
-  exits_ = grouped<LinkId>(groups, all_links.size(),
-                           [&](std::size_t l) { return crossing(l, all_links[l].source); });
-  entries_ = grouped<LinkId>(groups, all_links.size(),
-                             [&](std::size_t l) { return crossing(l, all_links[l].target); });
+  links_ = grouped<LinkId>(groups, all_links.size(), [&](std::size_t l) {
+    const auto [from, to] = ends(l);
+    return from == to ? from : nowhere;
+  });
+  exits_ = grouped<Crossing>(groups, all_links.size(), [&](std::size_t l) {
+    const auto [from, to] = ends(l);
+    return from == to || from == fabric() ? nowhere : from;
+  });
+  entries_ = grouped<Crossing>(groups, all_links.size(), [&](std::size_t l) {
+    const auto [from, to] = ends(l);
+    return from == to || to == fabric() ? nowhere : to;
+  });
 }
 
-std::vector<Arc> NodeShapes::arcs_of(std::span<const LinkId> of) const {
-  std::vector<Arc> arcs;
-  for (const LinkId l : of) {
-    const Link& link = topology_[l];
-    arcs.push_back({local(link.source), local(link.target), cost_of(topology_, link)});
-  }
-  return arcs;
+void NodeShapes::number_ports() {
+  for (Crossing& exit : exits_.items)
+    if (const DeviceId end = topology_[exit.link].target; group_of(end) == fabric())
+      exit.outer = local(end);
+  std::vector<std::uint32_t> ports(devices(fabric()).size());
+  for (Crossing& entry : entries_.items)
+    if (const DeviceId end = topology_[entry.link].source; group_of(end) == fabric()) {
+      entry.outer = local(end);
+      entry.port = ports[entry.outer]++;
+    }
+  number_.resize(ports.size());
+  std::uint32_t with_ports = 0;
+  for (std::size_t v = 0; v < ports.size(); ++v)
+    if (ports[v] > 0) number_[v] = with_ports++;
+}
+
+Arc NodeShapes::arc_of(LinkId l) const {
+  const Link& link = topology_[l];
+  return {local(link.source), local(link.target), cost_of(topology_, link)};
 }
 
 std::vector<bool> NodeShapes::closed_of(std::span<const DeviceId> of) const {
@@ -108,27 +141,29 @@ std::vector<std::uint64_t> NodeShapes::signature(std::size_t node) const {
   words.reserve(devices_[node].size() + 3 * links_[node].size() + 6 * exits_[node].size() + 3);
   for (const DeviceId d : devices_[node])
     words.push_back(static_cast<std::uint64_t>(topology_[d].kind));
-  for (const auto* list : {&links_, &exits_, &entries_}) {
-    words.push_back(UINT64_MAX);  // a fence: lists of different length must not look alike
-    for (const LinkId l : (*list)[node]) {
-      const Link& link = topology_[l];
-      const std::uint64_t from = list == &entries_ ? 0 : local(link.source);
-      const std::uint64_t to = list == &exits_ ? 0 : local(link.target);
-      const Cost cost = cost_of(topology_, link);
-      words.push_back(from << 32 | to);
-      words.push_back(cost.detours);
-      words.push_back(static_cast<std::uint64_t>(cost.latency));
-    }
-  }
+  const auto write = [&](LinkId l, bool has_source, bool has_target) {
+    const Arc arc = arc_of(l);
+    words.push_back(std::uint64_t{has_source ? arc.source : 0} << 32 |
+                    (has_target ? arc.target : 0));
+    words.push_back(arc.cost.detours);
+    words.push_back(static_cast<std::uint64_t>(arc.cost.latency));
+  };
+  for (const LinkId l : links_[node]) write(l, true, true);
+  words.push_back(UINT64_MAX);  // a fence: lists of different length must not look alike
+  for (const Crossing& exit : exits_[node]) write(exit.link, true, false);
+  words.push_back(UINT64_MAX);
+  for (const Crossing& entry : entries_[node]) write(entry.link, false, true);
   return words;
 }
 
 Shape NodeShapes::make_shape(std::size_t node) const {
-  Shape shape{.paths = {arcs_of(links_[node]), closed_of(devices_[node])},
+  const auto arc = [this](LinkId l) { return arc_of(l); };
+  const auto crossing = [this](const Crossing& c) { return arc_of(c.link); };
+  Shape shape{.paths = {transformed(links_[node], arc), closed_of(devices_[node])},
               .closed = closed_of(devices_[node]),
               .ordinal = {},
-              .exits = arcs_of(exits_[node]),
-              .entries = arcs_of(entries_[node]),
+              .exits = transformed(exits_[node], crossing),
+              .entries = transformed(entries_[node], crossing),
               .exits_from = {},
               .entries_to = {}};
   std::array<std::uint32_t, 5> of_kind{};

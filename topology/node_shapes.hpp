@@ -27,6 +27,14 @@ struct Grouped {
   }
 };
 
+/// A link out of a node or into it. Copied from the Topology, whose devices and links are too large
+/// to be looked at for each of a million routes.
+struct Crossing {
+  LinkId link = no_link;
+  std::uint32_t outer = nowhere;  // its end in the fabric; nowhere: in another node
+  std::uint32_t port = 0;         // its place among the links into nodes that leave that end
+};
+
 /// One link out of a node or into it, as seen from one device inside: the link's place in its
 /// node's list, and the cost between the device and the link's far end.
 struct Gate {
@@ -48,18 +56,17 @@ class NodeShapes {
   explicit NodeShapes(const Topology& topology);
 
   /// The group of a device: its node's number, or `fabric()`, the last one.
-  std::size_t group_of(DeviceId d) const {
-    const NodeId node = topology_[d].node;
-    return node == no_node ? fabric() : index(node);
-  }
+  std::size_t group_of(DeviceId d) const { return place_[index(d)].group; }
   std::size_t fabric() const { return topology_.node_count(); }
   /// A device's number in its group.
-  std::uint32_t local(DeviceId d) const { return local_[index(d)]; }
+  std::uint32_t local(DeviceId d) const { return place_[index(d)].local; }
   std::span<const DeviceId> devices(std::size_t group) const { return devices_[group]; }
   /// Links with both ends in the group; arcs of its paths are positions in this list.
   std::span<const LinkId> links(std::size_t group) const { return links_[group]; }
-  std::span<const LinkId> exits(std::size_t group) const { return exits_[group]; }
-  std::span<const LinkId> entries(std::size_t group) const { return entries_[group]; }
+  std::span<const Crossing> exits(std::size_t group) const { return exits_[group]; }
+  std::span<const Crossing> entries(std::size_t group) const { return entries_[group]; }
+  /// A switch of the fabric's number among those that links into nodes leave.
+  std::size_t number(std::uint32_t outer) const { return number_[outer]; }
 
   ShortestPaths& paths(std::size_t group) {
     return group == fabric() ? *fabric_paths_ : shapes_[shape_of_[group]].paths;
@@ -74,17 +81,24 @@ class NodeShapes {
   std::span<const Gate> entries_to(DeviceId target);
 
  private:
+  struct Located {
+    std::uint32_t group, local;
+  };
+
   void sort_into_groups();
+  void number_ports();
   void find_shapes();
-  std::vector<Arc> arcs_of(std::span<const LinkId> links) const;
+  Arc arc_of(LinkId link) const;
   std::vector<bool> closed_of(std::span<const DeviceId> devices) const;
   Shape make_shape(std::size_t node) const;
   std::vector<std::uint64_t> signature(std::size_t node) const;
 
   const Topology& topology_;
-  std::vector<std::uint32_t> local_;
+  std::vector<Located> place_;
   Grouped<DeviceId> devices_;
-  Grouped<LinkId> links_, exits_, entries_;
+  Grouped<LinkId> links_;
+  Grouped<Crossing> exits_, entries_;
+  std::vector<std::uint32_t> number_;
   std::vector<std::uint32_t> shape_of_;
   std::vector<Shape> shapes_;
   std::optional<ShortestPaths> fabric_paths_;

@@ -25,30 +25,30 @@ namespace {
 using Route = std::vector<LinkId>;
 
 // A choice of gates: links by which a route leaves the source's node and enters the target's.
+// Null where a route needs none.
 struct Join {
-  LinkId exit = no_link, entry = no_link;
+  const Crossing* exit = nullptr;
+  const Crossing* entry = nullptr;
 };
 
 }  // namespace
 
 struct Routing::State {
-  explicit State(const Topology& t);
+  explicit State(const Topology& t) : topology{t}, shapes{t} {}
 
   const Topology& topology;
   NodeShapes shapes;
-  std::vector<std::uint32_t> port;    // by link into a node: its place on the switch it leaves
-  std::vector<std::uint32_t> number;  // of a switch of the fabric among those with such ports
   std::optional<ShortestPaths> everything;
   std::vector<Join> joins;  // of the last question; kept to spare allocations, like `arcs`
   std::vector<std::uint32_t> arcs;
 
-  bool is_in_node(DeviceId d) const { return topology[d].node != no_node; }
-  void number_ports();
   ShortestPaths& all_paths();
 
   void find_joins(DeviceId source, DeviceId target);
+  Cost beyond(const Crossing& cable, DeviceId target);
+  bool is_closed(std::uint32_t outer, DeviceId end) const;
   Join choose(DeviceId source, DeviceId target, std::size_t channel) const;
-  bool walk(std::size_t group, DeviceId from, DeviceId to, Spread spread, Route& route);
+  bool walk(std::size_t group, std::uint32_t from, std::uint32_t to, Spread spread, Route& route);
   bool stay(DeviceId source, DeviceId target, std::size_t channel, Route& route);
   void cross(DeviceId source, DeviceId target, Join join, std::size_t channel, Route& route);
   bool search(DeviceId source, DeviceId target, std::size_t channel, Route& route);
@@ -56,21 +56,6 @@ struct Routing::State {
   std::vector<Route> all_within(DeviceId from, DeviceId to, std::size_t most);
   std::vector<Route> all_across(DeviceId source, DeviceId target, Join join, std::size_t most);
 };
-
-Routing::State::State(const Topology& t) : topology{t}, shapes{t} { number_ports(); }
-
-void Routing::State::number_ports() {
-  const auto links = topology.links();
-  port.resize(links.size());
-  std::vector<std::uint32_t> ports(shapes.devices(shapes.fabric()).size());
-  for (std::size_t l = 0; l < links.size(); ++l)
-    if (!is_in_node(links[l].source) && is_in_node(links[l].target))
-      port[l] = ports[shapes.local(links[l].source)]++;
-  number.resize(ports.size());
-  std::uint32_t with_ports = 0;
-  for (std::size_t v = 0; v < ports.size(); ++v)
-    if (ports[v] > 0) number[v] = with_ports++;
-}
 
 // Fills `joins` with all cheapest pairs of gates. Gates come cheapest first, so the loops end as
 // soon as the gates alone cost more than the best whole route: mostly after a pair or two.
@@ -84,76 +69,85 @@ void Routing::State::find_joins(DeviceId source, DeviceId target) {
     best = cost;
     joins.push_back(join);
   };
-  const auto forwards = [&](DeviceId d, DeviceId end) {
-    return d == end || topology[d].kind != DeviceKind::memory;
-  };
+  ShortestPaths& fabric = shapes.paths(shapes.fabric());
   const std::span<const Gate> entries = shapes.entries_to(target);
   for (const Gate& exit : shapes.exits_from(source)) {
     if (exit.cost > best) break;
-    const LinkId leave = exit.place == nowhere ? no_link : shapes.exits(from)[exit.place];
-    const DeviceId out = leave == no_link ? source : topology[leave].target;
-    if (leave != no_link && !forwards(out, target)) continue;
-    if (is_in_node(out)) {  // a cable straight from node to node
-      if (shapes.group_of(out) == to)
-        offer(exit.cost + shapes.paths(to).distance(shapes.local(out), shapes.local(target)),
-              {leave, no_link});
+    const Crossing* leave = exit.place == nowhere ? nullptr : &shapes.exits(from)[exit.place];
+    const std::uint32_t out = leave ? leave->outer : shapes.local(source);
+    if (out == nowhere) {
+      offer(exit.cost + beyond(*leave, target), {leave, nullptr});
       continue;
     }
+    if (leave && is_closed(out, target)) continue;
     for (const Gate& entry : entries) {
       if (exit.cost + entry.cost > best) break;
-      const LinkId enter = entry.place == nowhere ? no_link : shapes.entries(to)[entry.place];
-      const DeviceId in = enter == no_link ? target : topology[enter].source;
-      if (is_in_node(in) || !forwards(in, enter == no_link ? target : source)) continue;
-      const Cost between =
-          shapes.paths(shapes.fabric()).distance(shapes.local(out), shapes.local(in));
-      offer(exit.cost + between + entry.cost, {leave, enter});
+      const Crossing* enter = entry.place == nowhere ? nullptr : &shapes.entries(to)[entry.place];
+      const std::uint32_t in = enter ? enter->outer : shapes.local(target);
+      if (in == nowhere || (enter && is_closed(in, source))) continue;
+      offer(exit.cost + fabric.distance(out, in) + entry.cost, {leave, enter});
     }
   }
+}
+
+// From the far end of a cable that goes straight from node to node.
+Cost Routing::State::beyond(const Crossing& cable, DeviceId target) {
+  const DeviceId out = topology[cable.link].target;
+  const std::size_t to = shapes.group_of(target);
+  if (shapes.group_of(out) != to) return Cost::infinite();
+  if (topology[out].kind == DeviceKind::memory && out != target) return Cost::infinite();
+  return shapes.paths(to).distance(shapes.local(out), shapes.local(target));
+}
+
+// Memory in the fabric may end a route; it does not forward one.
+bool Routing::State::is_closed(std::uint32_t outer, DeviceId end) const {
+  const DeviceId d = shapes.devices(shapes.fabric())[outer];
+  return d != end && topology[d].kind == DeviceKind::memory;
 }
 
 // Among equal gates the devices of a node spread over the exits by their own number, and the
 // target's number chooses the entry. Both are local, so equal nodes behave equally.
 Join Routing::State::choose(DeviceId source, DeviceId target, std::size_t channel) const {
   if (joins.size() == 1) return joins.front();
-  std::vector<LinkId> exits, entries;
+  // Lists of crossings are contiguous and in link order, so pointers of one list compare.
+  std::vector<const Crossing*> exits, entries;
   for (const Join& join : joins) exits.push_back(join.exit);
   std::sort(exits.begin(), exits.end());
   exits.erase(std::unique(exits.begin(), exits.end()), exits.end());
-  const LinkId exit = exits[(shapes.ordinal(source) + channel) % exits.size()];
+  const Crossing* exit = exits[(shapes.ordinal(source) + channel) % exits.size()];
   for (const Join& join : joins)
     if (join.exit == exit) entries.push_back(join.entry);
   std::sort(entries.begin(), entries.end());
   return {exit, entries[(shapes.ordinal(target) + channel) % entries.size()]};
 }
 
-bool Routing::State::walk(std::size_t group, DeviceId from, DeviceId to, Spread spread,
+bool Routing::State::walk(std::size_t group, std::uint32_t from, std::uint32_t to, Spread spread,
                           Route& route) {
   arcs.clear();
-  if (!shapes.paths(group).walk(shapes.local(from), shapes.local(to), spread, arcs)) return false;
+  if (!shapes.paths(group).walk(from, to, spread, arcs)) return false;
   for (const std::uint32_t arc : arcs) route.push_back(shapes.links(group)[arc]);
   return true;
 }
 
 bool Routing::State::stay(DeviceId source, DeviceId target, std::size_t channel, Route& route) {
   const Spread spread{shapes.ordinal(target) + channel, 0};
-  return walk(shapes.group_of(target), source, target, spread, route);
+  return walk(shapes.group_of(target), shapes.local(source), shapes.local(target), spread, route);
 }
 
 void Routing::State::cross(DeviceId source, DeviceId target, Join join, std::size_t channel,
                            Route& route) {
   DeviceId at = source;
   bool found = true;
-  if (join.exit != no_link) {
-    found = stay(source, topology[join.exit].source, channel, route);
-    route.push_back(join.exit);
-    at = topology[join.exit].target;
+  if (join.exit) {
+    found = stay(source, topology[join.exit->link].source, channel, route);
+    route.push_back(join.exit->link);
+    at = topology[join.exit->link].target;
   }
-  if (join.entry != no_link) {
-    const DeviceId leaf = topology[join.entry].source;
-    const Spread spread{port[index(join.entry)] + channel, number[shapes.local(leaf)]};
-    found = found && walk(shapes.fabric(), at, leaf, spread, route);
-    route.push_back(join.entry);
-    at = topology[join.entry].target;
+  if (join.entry) {
+    const Spread spread{join.entry->port + channel, shapes.number(join.entry->outer)};
+    found = found && walk(shapes.fabric(), shapes.local(at), join.entry->outer, spread, route);
+    route.push_back(join.entry->link);
+    at = topology[join.entry->link].target;
   }
   found = found && stay(at, target, channel, route);
   ASSERT(found);
@@ -213,14 +207,16 @@ std::vector<Route> Routing::State::all_across(DeviceId source, DeviceId target, 
                                               std::size_t most) {
   std::vector<Route> routes{{}};
   DeviceId at = source;
-  if (join.exit != no_link) {
-    routes = product(all_within(source, topology[join.exit].source, most), {{join.exit}}, most);
-    at = topology[join.exit].target;
+  if (join.exit) {
+    const Link& exit = topology[join.exit->link];
+    routes = product(all_within(source, exit.source, most), {{join.exit->link}}, most);
+    at = exit.target;
   }
-  if (join.entry != no_link) {
-    routes = product(routes, all_within(at, topology[join.entry].source, most), most);
-    routes = product(routes, {{join.entry}}, most);
-    at = topology[join.entry].target;
+  if (join.entry) {
+    const Link& entry = topology[join.entry->link];
+    routes = product(routes, all_within(at, entry.source, most), most);
+    routes = product(routes, {{join.entry->link}}, most);
+    at = entry.target;
   }
   return product(routes, all_within(at, target, most), most);
 }
