@@ -1,7 +1,8 @@
 // SimGrid set to plain max-min sharing, and driven by what has just finished: only live transfers
 // exist as SimGrid activities, and no actor is needed.
 //
-//   op ready ──latency (timer)──▶ Comm over exactly its links ──completion──▶ next ops ready
+//   transfer ready ──latency (timer)──▶ Comm over exactly its links ──completion──▶ next ops ready
+//   compute ready ──▶ timer, or Exec where kernels of several streams share a rank ──▶ …
 //
 // SimGrid's network models are TCP's: CM02 weights a flow by its round-trip time and LV08 adds
 // correction factors. Plain max-min needs CM02 without factors, without a window (TCP-gamma),
@@ -14,10 +15,13 @@
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "sim/stream_table.hpp"
 
@@ -33,6 +37,9 @@ constexpr std::array settings{
     "network/weight-S:0",     "network/TCP-gamma:0",        "network/crosstraffic:0",
     "network/loopback-lat:0", "surf/precision:1e-12",       "maxmin/precision:1e-9",
     "debug/verbose-exit:no",  "debug/clean-atexit:no"};
+
+// What a rank computes in a second, in picoseconds of a kernel alone.
+constexpr double unit_speed = 1e12;
 
 /// Who waits for whom: by op, how many must finish first, and the ops it lets go.
 struct Waiting {
@@ -71,44 +78,80 @@ Waiting::Waiting(const Program& program) : pending(program.size()), begin(progra
   each_dependency(program, [&](OpId before, OpId id) { next[fill[index(before)]++] = id; });
 }
 
-/// The platform: each link of the Topology that is crossed, and for each different set of links
-/// one host whose way to the common target is exactly that set. Multicasts need no special case.
+/// The platform: each link of the Topology that is crossed, and for each different way one host
+/// whose route to the common target is exactly that way. Multicasts need no special case.
 class Platform {
  public:
   Platform(const Program& program, const Paths& paths, const Topology& topology);
   /// nullptr where the connection crosses no link.
   sg::Host* source(ConnectionId id) const { return sources_[index(id)]; }
+  /// nullptr where the kernels of a rank cannot meet, as all are on one stream.
+  sg::Host* unit(Rank rank) const {
+    const auto found = units_.find(rank);
+    return found == units_.end() ? nullptr : found->second;
+  }
   sg::Host* target() const { return target_; }
 
  private:
+  /// The links crossed, and the rate of a flow alone on them.
+  using Way = std::pair<std::vector<LinkId>, double>;
+  sg::Host* add_source(const Way& way, std::size_t number, const Topology& topology);
+  void add_units(const Program& program);
   sg::Link* link(LinkId id, const Topology& topology);
 
   sg::NetZone* zone_ = sg::create_star_zone("machine");
   sg::Host* target_ = zone_->create_host("target", 1.0);
   std::vector<sg::Host*> sources_;
   std::map<LinkId, sg::Link*> links_;
+  std::map<Rank, sg::Host*> units_;
 };
 
 Platform::Platform(const Program& program, const Paths& paths, const Topology& topology) {
   zone_->add_route(nullptr, target_->get_netpoint(), nullptr, nullptr,
                    std::vector<sg::LinkInRoute>{}, false);
-  std::map<std::vector<LinkId>, sg::Host*> hosts;
+  std::map<Way, sg::Host*> hosts;
   for (std::size_t c = 0; c < program.connections().size(); ++c) {
-    std::vector<LinkId> way;
-    for (const Paths::Crossing& crossing : paths.crossings(static_cast<ConnectionId>(c))) {
+    const auto connection = static_cast<ConnectionId>(c);
+    Way way{{}, paths.rate_alone(connection).count()};
+    for (const Paths::Crossing& crossing : paths.crossings(connection)) {
       ASSERT(crossing.weight == 1);
-      way.push_back(crossing.link);
+      way.first.push_back(crossing.link);
     }
-    sg::Host*& host = hosts[way];
-    if (host == nullptr && !way.empty()) {
-      std::vector<sg::LinkInRoute> route;
-      for (const LinkId id : way) route.emplace_back(link(id, topology));
-      host = zone_->create_host("source " + std::to_string(hosts.size()), 1.0);
-      zone_->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
-    }
-    sources_.push_back(host);
+    const auto [found, is_new] = hosts.try_emplace(way, nullptr);
+    if (is_new && !way.first.empty()) found->second = add_source(way, hosts.size(), topology);
+    sources_.push_back(found->second);
   }
+  add_units(program);
   zone_->seal();
+}
+
+void Platform::add_units(const Program& program) {
+  std::map<Rank, Stream> stream_of;
+  for (const Program::Op& op : program.ops()) {
+    if (op.kind != WorkKind::compute) continue;
+    const auto [first, is_new] = stream_of.try_emplace(op.rank, op.stream);
+    if (is_new || first->second == op.stream || units_.contains(op.rank)) continue;
+    units_[op.rank] = zone_->create_host("unit " + std::to_string(index(op.rank)), unit_speed);
+  }
+}
+
+sg::Host* Platform::add_source(const Way& way, std::size_t number, const Topology& topology) {
+  const auto& [links, rate] = way;
+  std::vector<sg::LinkInRoute> route;
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (const LinkId id : links) {
+    route.emplace_back(link(id, topology));
+    narrowest = std::min(narrowest, topology[id].bandwidth.count());
+  }
+  // A fat pipe bounds each flow by itself. Comm::set_rate() is silently ignored between hosts.
+  if (rate < narrowest) {
+    sg::Link* const limit = zone_->create_link("limit " + std::to_string(number), rate);
+    limit->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE)->set_latency(0.0)->seal();
+    route.emplace_back(limit);
+  }
+  sg::Host* const host = zone_->create_host("source " + std::to_string(number), 1.0);
+  zone_->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
+  return host;
 }
 
 sg::Link* Platform::link(LinkId id, const Topology& topology) {
@@ -135,8 +178,10 @@ class Run {
 
  private:
   void begin(OpId id);
+  void begin_compute(OpId id, const Program::Op& op);
   void begin_transfer(OpId id);
   void move_bytes(OpId id);
+  void track(OpId id, sg::ActivityPtr activity);
   void finish_after(OpId id, Seconds delay);
   void finish(OpId id);
   void begin_ready();
@@ -150,10 +195,14 @@ class Run {
   std::vector<OpId> ready_;
   bool is_beginning_ = false;
   std::size_t finished_ = 0;
+  struct Live {
+    OpId op{};
+    sg::ActivityPtr activity;
+  };
+  std::vector<Live> live_;
+  std::vector<std::size_t> free_;  // slots of live_
   // SimGrid still reads an activity after it has told that it is complete: let go later.
-  std::vector<sg::CommPtr> live_, complete_;
-  std::vector<std::uint32_t> free_;
-  std::vector<OpId> op_of_;  // by slot in live_
+  std::vector<sg::ActivityPtr> complete_;
 };
 
 Time now() { return Time::round(Seconds{sg::Engine::get_clock()}); }
@@ -161,10 +210,10 @@ Time now() { return Time::round(Seconds{sg::Engine::get_clock()}); }
 std::size_t Run::go(const sg::Engine& engine) {
   for (Timeline::Span& span : spans_) span = {Time::never(), Time::never(), no_op};
   sg::Activity::on_completion_cb([this](const sg::Activity& activity) {
-    const auto slot = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
-    complete_.push_back(std::move(live_[slot]));
-    free_.push_back(static_cast<std::uint32_t>(slot));
-    finish(op_of_[slot]);
+    const auto slot = reinterpret_cast<std::size_t>(activity.get_data<void>());
+    complete_.push_back(std::move(live_[slot].activity));
+    free_.push_back(slot);
+    finish(live_[slot].op);
     begin_ready();
   });
   sg::Engine::on_time_advance_cb([this](double) { complete_.clear(); });
@@ -191,12 +240,23 @@ void Run::begin(OpId id) {
     case WorkKind::marker:
       return finish(id);
     case WorkKind::compute:
-      return finish_after(id, durations_[op.work].seconds());
+      return begin_compute(id, op);
     case WorkKind::transfer:
       return begin_transfer(id);
     case WorkKind::collective:
       ASSERT(!"collectives are expanded before a simulator sees them");
   }
+}
+
+void Run::begin_compute(OpId id, const Program::Op& op) {
+  const Time alone = durations_[op.work];
+  sg::Host* const unit = platform_.unit(op.rank);
+  if (unit == nullptr || alone == Time{}) return finish_after(id, alone.seconds());
+  const sg::ExecPtr exec = sg::Exec::init();
+  exec->set_flops_amount(static_cast<double>(alone.ps()));
+  track(id, exec);
+  exec->set_host(unit);
+  exec->start();
 }
 
 void Run::begin_transfer(OpId id) {
@@ -217,20 +277,22 @@ void Run::move_bytes(OpId id) {
   if (source == nullptr) {  // a rank to itself: no link, at most a protocol's limit
     return std::isinf(alone.count()) ? finish(id) : finish_after(id, transfer.wire / alone);
   }
-  if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(live_.size()));
-    live_.emplace_back();
-    op_of_.emplace_back();
-  }
-  const std::uint32_t slot = free_.back();
-  free_.pop_back();
-  op_of_[slot] = id;
-  // In 3.32 a Comm starts by itself as soon as both its ends are known, so they come last.
-  const sg::CommPtr comm = live_[slot] = sg::Comm::sendto_init();
+  const sg::CommPtr comm = sg::Comm::sendto_init();
   comm->set_payload_size(static_cast<std::uint64_t>(transfer.wire.count()));
-  comm->set_rate(alone.count());
-  comm->set_data(reinterpret_cast<void*>(static_cast<std::uintptr_t>(slot)));
+  track(id, comm);
+  // In 3.32 a Comm starts by itself as soon as both its ends are known, so they come last.
   comm->set_source(source)->set_destination(platform_.target());
+}
+
+void Run::track(OpId id, sg::ActivityPtr activity) {
+  if (free_.empty()) {
+    free_.push_back(live_.size());
+    live_.emplace_back();
+  }
+  const std::size_t slot = free_.back();
+  free_.pop_back();
+  activity->set_data(reinterpret_cast<void*>(slot));
+  live_[slot] = {id, std::move(activity)};
 }
 
 void Run::finish_after(OpId id, Seconds delay) {

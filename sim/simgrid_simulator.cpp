@@ -20,6 +20,7 @@
 #include "sim/cost_model.hpp"
 #include "sim/deadlock.hpp"
 #include "sim/error.hpp"
+#include "sim/physics.hpp"
 #include "sim/simgrid_run.hpp"
 
 namespace rehearse {
@@ -67,8 +68,9 @@ std::vector<Time> compute_durations(const Program& program, const Topology& topo
     if (op.kind != WorkKind::compute) continue;
     const Device& device = topology[topology.device_of(op.rank)];
     static const Accelerator none;
-    const Accelerator& accelerator =
-        topology.accelerators.empty() ? none : topology.accelerators.at(device.accelerator);
+    const Accelerator& accelerator = device.accelerator < topology.accelerators.size()
+                                         ? topology.accelerators[device.accelerator]
+                                         : none;
     durations.push_back(duration_of(program.compute(op), accelerator, cost));
   }
   return durations;
@@ -146,6 +148,7 @@ Timeline SimGridSimulator::run(const Program& program) {
   timeline.events = shared.answer().finished;
   for (const Timeline::Span& span : spans)
     timeline.makespan = std::max(timeline.makespan, span.end);
+  check_physics(program, paths, topology, timeline);
   return timeline;
 }
 
