@@ -87,7 +87,8 @@ std::span<const Access> Program::accesses(const Op& op) const {
 
 std::string Program::label(OpId id) const {
   const Label label = (*this)[id].label;
-  const std::string& text = names_.at(label.name);
+  if (label.name >= names_.size()) return "unnamed";  // a program written by hand may have no names
+  const std::string& text = names_[label.name];
   return label.number == Label::no_number ? text : fmt::format("{} {}", text, label.number);
 }
 

@@ -68,8 +68,6 @@ class Inspector {
 
   void op(OpId id) {
     const Program::Op& op = program_[id];
-    if (op.label.name >= program_.names().size())
-      return complain(fmt::format("op {} has no name", index(id)));
     rank(id, op.rank);
     edges(id);
     if (op.kind == WorkKind::compute) compute(id, op);

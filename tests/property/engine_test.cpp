@@ -1,0 +1,143 @@
+// What must hold of every simulated program, whatever it does: checked here by other means than the
+// engine's own run-time checks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/cost_model.hpp"
+#include "sim/fast_simulator.hpp"
+#include "sim/paths.hpp"
+#include "tests/support/random_program.hpp"
+
+namespace rehearse {
+namespace {
+
+struct Case {
+  Topology topology;
+  Program program;
+  Timeline timeline;
+};
+
+Case simulate(std::uint64_t seed) {
+  Draw draw{seed};
+  Case out;
+  out.topology = random_topology(draw);
+  out.program = random_program(draw, out.topology);
+  Routing routing{out.topology};
+  const Roofline cost;
+  out.timeline = FastSimulator(routing, cost).run(out.program);
+  return out;
+}
+
+class EngineProperty : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  static constexpr std::uint64_t seeds = 100;
+  template <class Check>
+  void for_each_case(Check check) {
+    for (std::uint64_t seed = GetParam() * seeds; seed < (GetParam() + 1) * seeds; ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      check(simulate(seed));
+      if (HasFatalFailure()) return;
+    }
+  }
+};
+
+TEST_P(EngineProperty, AnOpBeginsExactlyWhenItsLastCauseEnds) {
+  for_each_case([](const Case& c) {
+    std::map<std::pair<Rank, Stream>, OpId> last;
+    for (std::size_t i = 0; i < c.program.size(); ++i) {
+      const auto id = static_cast<OpId>(i);
+      const Program::Op& op = c.program[id];
+      std::vector<OpId> causes(c.program.after(id).begin(), c.program.after(id).end());
+      if (const auto found = last.find({op.rank, op.stream}); found != last.end())
+        causes.push_back(found->second);
+      last[{op.rank, op.stream}] = id;
+      Time ready;
+      for (const OpId cause : causes) ready = std::max(ready, c.timeline.spans[index(cause)].end);
+      const Timeline::Span& span = c.timeline.spans[i];
+      ASSERT_EQ(span.begin, ready) << c.program.describe(id);
+      if (causes.empty()) {
+        ASSERT_EQ(span.blocker, no_op);
+      } else {
+        ASSERT_NE(std::find(causes.begin(), causes.end(), span.blocker), causes.end());
+        ASSERT_EQ(c.timeline.spans[index(span.blocker)].end, ready);
+      }
+    }
+  });
+}
+
+TEST_P(EngineProperty, TheCriticalPathIsTheMakespan) {
+  for_each_case([](const Case& c) {
+    const std::vector<OpId> path = critical_path(c.timeline);
+    ASSERT_FALSE(path.empty());
+    Time sum;
+    for (const OpId id : path) {
+      const Timeline::Span& span = c.timeline.spans[index(id)];
+      ASSERT_EQ(span.begin, sum);
+      sum += span.end - span.begin;
+    }
+    ASSERT_EQ(sum, c.timeline.makespan);
+  });
+}
+
+TEST_P(EngineProperty, BytesAreConservedAndNoLinkIsAboveItsCapacity) {
+  for_each_case([](const Case& c) {
+    Routing routing{c.topology};
+    const Paths paths{c.program, routing};
+    std::vector<std::int64_t> carried(c.topology.links().size(), 0);
+    std::vector<std::pair<Time, Time>> busy(carried.size(), {Time::never(), Time{}});
+    for (std::size_t i = 0; i < c.program.size(); ++i) {
+      const Program::Op& op = c.program.ops()[i];
+      if (op.kind != WorkKind::transfer) continue;
+      const Transfer& transfer = c.program.transfer(op);
+      for (const Paths::Crossing& crossing : paths.crossings(transfer.connection)) {
+        const std::size_t l = index(crossing.link);
+        carried[l] += transfer.wire.count();
+        busy[l].first = std::min(busy[l].first, c.timeline.spans[i].begin);
+        busy[l].second = std::max(busy[l].second, c.timeline.spans[i].end);
+      }
+    }
+    for (std::size_t l = 0; l < carried.size(); ++l) {
+      ASSERT_EQ(c.timeline.link_bytes[l].count(), carried[l]);
+      if (carried[l] == 0) continue;
+      // Between its first and its last transfer, not over the whole run: a tighter bound.
+      const double time = (busy[l].second - busy[l].first).seconds().count() + 1e-11;
+      const double rate = c.topology.links()[l].bandwidth.count();
+      ASSERT_LE(static_cast<double>(carried[l]), rate * time * (1 + 1e-9) + 1) << "link " << l;
+    }
+  });
+}
+
+TEST_P(EngineProperty, NoTransferIsFasterThanAloneAndLossesAreTold) {
+  for_each_case([](const Case& c) {
+    Routing routing{c.topology};
+    const Paths paths{c.program, routing};
+    for (std::size_t i = 0; i < c.program.size(); ++i) {
+      const Program::Op& op = c.program.ops()[i];
+      if (op.kind != WorkKind::transfer) continue;
+      const Transfer& transfer = c.program.transfer(op);
+      const auto wire = static_cast<double>(transfer.wire.count());
+      const double alone = paths.latency(transfer.connection).seconds().count() +
+                           (wire > 0 ? wire / paths.rate_alone(transfer.connection).count() : 0);
+      const Timeline::Span& span = c.timeline.spans[i];
+      const double took = (span.end - span.begin).seconds().count();
+      ASSERT_GE(took, alone * (1 - 1e-9) - 2e-12) << c.program.describe(static_cast<OpId>(i));
+      const bool told = std::any_of(
+          c.timeline.contentions.begin(), c.timeline.contentions.end(),
+          [&](const Timeline::Contention& loss) { return loss.op == static_cast<OpId>(i); });
+      ASSERT_EQ(told, took > alone + 1.6e-12) << took - alone;
+    }
+  });
+}
+
+TEST_P(EngineProperty, TheSameProgramGivesTheSameBytes) {
+  for_each_case([seed = GetParam() * seeds](const Case& c) mutable {
+    ASSERT_EQ(simulate(seed++).timeline, c.timeline);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, EngineProperty, testing::Range<std::uint64_t>(0, 5));
+
+}  // namespace
+}  // namespace rehearse
