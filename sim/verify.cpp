@@ -127,10 +127,11 @@ class RaceFinder {
   }
 
   void check(OpId id, Rank rank, Buffer buffer, const Segments::value_type& segment, bool writes) {
-    const auto& [begin, state] = segment;
+    const Segment& state = segment.second;
+    const Bytes begin{segment.first}, end{state.end};
     const auto race_with = [&](OpId other, bool other_writes) {
       if (other == no_op || other == id || order_.before(other)) return;
-      report({other, id, other_writes, writes, rank, buffer, Bytes{begin}, Bytes{state.end}});
+      report({other, id, other_writes, writes, rank, buffer, begin, end});
     };
     race_with(state.writer, true);
     if (writes)
