@@ -73,7 +73,10 @@ ensure_packages() {
 configure() {
   local preset=$1 log
   shift
-  command -v cmake >/dev/null || { say "there is no cmake; needed: ${needed_packages[*]}" >&2; exit 1; }
+  if ! command -v cmake >/dev/null; then
+    say "there is no cmake; needed: ${needed_packages[*]}" >&2
+    exit 1
+  fi
   log=$(mktemp)
   if ! cmake --preset "$preset" "$@" >"$log" 2>&1; then
     cat "$log" >&2
