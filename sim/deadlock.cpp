@@ -21,12 +21,16 @@ struct Step {
 class WaitGraph {
  public:
   WaitGraph(const Program& program, const std::vector<bool>& finished)
-      : program_{program}, finished_{finished}, before_(program.size(), no_op) {
+      : program_{program}, finished_{finished}, before_(program.size()) {
     const StreamTable streams{program};
     std::vector<OpId> last(streams.size(), no_op);
     for (std::size_t i = 0; i < program.size(); ++i) {
       const Program::Op& op = program.ops()[i];
-      before_[i] = std::exchange(last[streams.number(op.rank, op.stream)], static_cast<OpId>(i));
+      const auto id = static_cast<OpId>(i);
+      for (const Rank rank : ranks_of(program, op)) {
+        const OpId before = std::exchange(last[streams.number(rank, op.stream)], id);
+        if (before != no_op && before != id) before_[i].push_back(before);
+      }
     }
   }
 
@@ -34,15 +38,15 @@ class WaitGraph {
     std::vector<Step> steps;
     for (const OpId other : program_.after(id))
       if (!finished_[index(other)]) steps.push_back({other, false});
-    const OpId before = before_[index(id)];
-    if (before != no_op && !finished_[index(before)]) steps.push_back({before, true});
+    for (const OpId before : before_[index(id)])
+      if (!finished_[index(before)]) steps.push_back({before, true});
     return steps;
   }
 
  private:
   const Program& program_;
   const std::vector<bool>& finished_;
-  std::vector<OpId> before_;  // on the same stream
+  std::vector<std::vector<OpId>> before_;  // on the same stream; a collective has one on each rank
 };
 
 // Every unfinished op waits for another one, so whoever follows the first wait long enough is on a

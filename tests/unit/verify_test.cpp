@@ -141,6 +141,17 @@ TEST(Verify, FollowsForwardEdgesAndNamesACycle) {
   }
 }
 
+TEST(Verify, NamesACycleThroughTheStreamOfACollectivesOtherMember) {
+  Program program;
+  const Label label{program.name("op"), Label::no_number};
+  program.add_collective(
+      Stream::comm, label,
+      {CollectiveKind::all_reduce, {Rank{0}, Rank{1}}, {Buffer{0}, {}, 64_B}, {}, 0}, {});
+  const OpId behind = program.add_marker(Rank{1}, Stream::comm, label, {});
+  program.set_after(OpId{0}, std::array{behind});
+  EXPECT_THROW(verify(program), CheckFailed);
+}
+
 TEST(Verify, AWrittenRangeOverManyReadSegmentsIsCheckedInAllOfThem) {
   Pair pair;
   const OpId first = pair.compute(Rank{0}, {Buffer{0}, 0_B, 10_B}, false);
