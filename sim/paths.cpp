@@ -31,10 +31,17 @@ Way way_of(const Connection& connection, Routing& routing) {
     return {std::move(links), latency};
   }
   Way way;
+  const bool spreads = connection.shape == Connection::Shape::multicast;
+  const Rank root = spreads ? connection.source : connection.target;
   for (const Rank other : connection.others) {
-    const bool spreads = connection.shape == Connection::Shape::multicast;
-    const std::vector<LinkId> branch =
-        spreads ? route(connection.source, other) : route(other, connection.target);
+    if (other == root && connection.others.size() > 1) {
+      // The root's own share goes up to the switch and comes back down like everybody's: the first
+      // link of a way out, or the last of a way in.
+      const Rank peer = connection.others[connection.others.front() == root ? 1 : 0];
+      way.links.push_back(spreads ? route(peer, root).back() : route(root, peer).front());
+      continue;
+    }
+    const std::vector<LinkId> branch = spreads ? route(root, other) : route(other, root);
     way.latency = std::max(way.latency, latency_of(topology, branch));
     way.links.insert(way.links.end(), branch.begin(), branch.end());
   }

@@ -50,7 +50,7 @@ enum class Combine : std::uint8_t { overwrite, sum };
 
 /// One way for bytes between ranks, made once and used by many transfers, as NCCL's channels do.
 /// A multicast leaves the source once and the switch copies it; a switch_reduce enters the target
-/// once because the switch has added it up (NVLS, SHARP).
+/// once because the switch has added it up (NVLS, SHARP). Its source may be among the others.
 struct Connection {
   enum class Shape : std::uint8_t { point_to_point, multicast, switch_reduce };
   Rank source{}, target{};     // multicast: the source; switch_reduce: the target

@@ -6,6 +6,8 @@
 #include <limits>
 #include <unordered_map>
 
+#include "strategies/collectives/blocks.hpp"
+
 namespace rehearse {
 
 namespace {
@@ -117,12 +119,7 @@ class Refinement {
 std::vector<Colour> places(const Topology& topology) {
   std::vector<std::uint32_t> ranks_seen(topology.node_count()),
       place_in_leaf(topology.node_count());
-  std::vector<DeviceId> leaf(topology.node_count(), DeviceId{UINT32_MAX});
-  for (const Link& link : topology.links()) {
-    const NodeId node = topology[link.source].node;
-    if (node == no_node || topology[link.target].node != no_node) continue;
-    if (leaf[index(node)] == DeviceId{UINT32_MAX}) leaf[index(node)] = link.target;
-  }
+  const std::vector<DeviceId> leaf = leaf_by_node(topology);
   for (std::size_t n = 1; n < leaf.size(); ++n)
     place_in_leaf[n] = leaf[n] == leaf[n - 1] ? place_in_leaf[n - 1] + 1 : 0;
   std::vector<Colour> start;

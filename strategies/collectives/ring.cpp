@@ -11,31 +11,53 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <utility>
 
 namespace rehearse {
 
 namespace {
 
+/// The chunks of one ring by owner, and the longest of them.
+struct Chunks {
+  std::vector<Slice> slices;
+  Bytes longest;
+
+  Chunks(const Ring& ring, const RingData& data) {
+    const Cut parts(data.data, ring.order.size());
+    for (const std::uint32_t owner : ring.owns) {
+      slices.push_back(Cut(parts[owner], data.shares)[data.share]);
+      longest = std::max(longest, slices.back().size);
+    }
+  }
+};
+
 /// One kept hop of one ring, with what its steps need at hand.
 struct Seat {
   const Ring* ring;
-  Cut chunks;
+  const Chunks* chunks;
   std::uint32_t position;
   std::uint32_t place;   // of its hop among the kept ones
   std::uint32_t before;  // place of the hop that brings it data
   std::vector<OpId> inputs;
 };
 
-std::vector<Seat> seats_of(const Emission& out, std::span<const Ring> rings) {
+std::vector<Seat> seats_of(const Emission& out, std::span<const Ring> rings,
+                           std::span<const RingData> data, std::deque<Chunks>& chunks) {
+  ASSERT(data.size() == rings.size());
   std::vector<Seat> seats;
-  for (const Ring& ring : rings) {
+  for (std::size_t r = 0; r < rings.size(); ++r) {
+    const Ring& ring = rings[r];
     const std::size_t n = ring.order.size();
     if (n < 2) continue;
-    for (std::size_t i = 0; i < n; ++i)
-      if (out.keeps(ring.hop(i)))
-        seats.push_back({&ring, Cut(ring.data, n), static_cast<std::uint32_t>(i),
-                         out.place(ring.hop(i)), out.place(ring.hop(i + n - 1)),
-                         out.ready_for(ring.hop(i))});
+    bool cut = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      const HopId hop = ring.hop(i);
+      if (!out.keeps(hop)) continue;
+      if (!std::exchange(cut, true)) chunks.emplace_back(ring, data[r]);
+      seats.push_back({&ring, &chunks.back(), static_cast<std::uint32_t>(i), out.place(hop),
+                       out.place(ring.hop(i + n - 1)), out.ready_for(hop)});
+    }
   }
   return seats;
 }
@@ -67,8 +89,10 @@ void declare_ring(Pattern& pattern, Ring& ring, std::uint16_t lane, std::uint32_
   }
 }
 
-void emit_ring(Emission& out, std::span<const Ring> rings, RingPart part, std::size_t steps) {
-  const std::vector<Seat> seats = seats_of(out, rings);
+void emit_ring(Emission& out, std::span<const Ring> rings, std::span<const RingData> data,
+               RingPart part, std::size_t steps) {
+  std::deque<Chunks> chunks;
+  const std::vector<Seat> seats = seats_of(out, rings, data, chunks);
   const std::uint32_t name = out.name(name_of(part));
   std::vector<OpId> received(out.kept(), no_op), arriving(out.kept(), no_op);
   std::size_t longest = 0;
@@ -86,11 +110,11 @@ void emit_ring(Emission& out, std::span<const Ring> rings, RingPart part, std::s
       const std::size_t back = lead + (step < n ? step : step - n);  // no division: a hot loop
       const std::size_t owner = seat.position + (seat.position < back ? n : 0) - back;
       const bool reducing = part != RingPart::all_gather && step < n - 1;
-      const Slice chunk = seat.chunks[ring.owns[owner]];
+      const Slice chunk = seat.chunks->slices[owner];
       const OpId input = received[seat.before];
       arriving[seat.place] = out.send(
           ring.hop(seat.position),
-          {chunk, chunk, reducing ? Combine::sum : Combine::overwrite, seat.chunks.longest()},
+          {chunk, chunk, reducing ? Combine::sum : Combine::overwrite, seat.chunks->longest},
           step == 0 ? std::span<const OpId>(seat.inputs) : std::span<const OpId>(&input, 1), name,
           static_cast<std::uint32_t>(step));
     }
@@ -114,22 +138,24 @@ void declare_chain(Pattern& pattern, Ring& chain, std::uint16_t lane, std::uint3
   }
 }
 
-void emit_chain(Emission& out, std::span<const Ring> chains, Combine combine, std::size_t chunks,
-                std::size_t rounds) {
+void emit_chain(Emission& out, std::span<const Ring> chains, std::span<const Slice> data,
+                Combine combine, std::size_t chunks, std::size_t rounds) {
+  ASSERT(data.size() == chains.size());
   const std::uint32_t name = out.name(combine == Combine::sum ? "chain_reduce" : "chain_broadcast");
   std::vector<OpId> last(out.kept(), no_op);
   for (std::size_t chunk = 0; chunk < std::min(chunks, rounds); ++chunk) {
-    for (const Ring& chain : chains) {
+    for (std::size_t c = 0; c < chains.size(); ++c) {
+      const Ring& chain = chains[c];
+      const Cut pieces(data[c], chunks);
       for (std::size_t i = 0; i + 1 < chain.order.size(); ++i) {
         const HopId hop = chain.hop(i);
         if (!out.keeps(hop)) continue;
         std::vector<OpId> inputs;
         if (chunk == 0) inputs = out.ready_for(hop);
         if (i > 0) inputs.push_back(last[out.place(chain.hop(i - 1))]);
-        const Cut pieces(chain.data, chunks);
-        const Slice piece = pieces[chunk];
-        last[out.place(hop)] = out.send(hop, {piece, piece, combine, pieces.longest()}, inputs,
-                                        name, static_cast<std::uint32_t>(chunk));
+        last[out.place(hop)] =
+            out.send(hop, {pieces[chunk], pieces[chunk], combine, pieces.longest()}, inputs, name,
+                     static_cast<std::uint32_t>(chunk));
       }
     }
   }

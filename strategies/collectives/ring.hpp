@@ -14,9 +14,15 @@ namespace rehearse {
 struct Ring {
   std::vector<Rank> order;
   std::vector<std::uint32_t> owns;  // chunk owned by order[i]; a permutation
-  Slice data;                       // of this ring
   HopId first{};                    // the hop of order[i] to its right is first + i
   HopId hop(std::size_t i) const { return static_cast<HopId>(index(first) + i % order.size()); }
+};
+
+/// What goes round a ring: its share of the data, where several rings split them. Rank i owns part
+/// i of the data, and of that each ring takes its share, so a rank's own part stays in one piece.
+struct RingData {
+  Slice data;
+  std::size_t share = 0, shares = 1;
 };
 
 enum class RingPart : std::uint8_t { all_reduce, reduce_scatter, all_gather };
@@ -26,9 +32,9 @@ enum class RingPart : std::uint8_t { all_reduce, reduce_scatter, all_gather };
 void declare_ring(Pattern& pattern, Ring& ring, std::uint16_t lane, std::uint32_t tag,
                   const Connection& like);
 
-/// Emits the steps of all rings side by side, at most `steps` of them.
-void emit_ring(Emission& out, std::span<const Ring> rings, RingPart part,
-               std::size_t steps = std::numeric_limits<std::size_t>::max());
+/// Emits the steps of all rings side by side, at most `steps` of them. `data` by ring.
+void emit_ring(Emission& out, std::span<const Ring> rings, std::span<const RingData> data,
+               RingPart part, std::size_t steps = std::numeric_limits<std::size_t>::max());
 
 /// Adds the hops of an open chain, order[0] first.
 void declare_chain(Pattern& pattern, Ring& chain, std::uint16_t lane, std::uint32_t tag,
@@ -36,7 +42,8 @@ void declare_chain(Pattern& pattern, Ring& chain, std::uint16_t lane, std::uint3
 
 /// Sends the chains' data along them in `chunks` pieces, at most `rounds` of those; with `sum` each
 /// rank adds its own on the way, so that the last one has it all.
-void emit_chain(Emission& out, std::span<const Ring> chains, Combine combine, std::size_t chunks,
+void emit_chain(Emission& out, std::span<const Ring> chains, std::span<const Slice> data,
+                Combine combine, std::size_t chunks,
                 std::size_t rounds = std::numeric_limits<std::size_t>::max());
 
 }  // namespace rehearse

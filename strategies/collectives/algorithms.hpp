@@ -1,0 +1,64 @@
+// The table of algorithms: what each is called, which collectives it can do on which machine, and
+// how it becomes a pattern and its transfers. To add one, write its file and add a line here.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/collectives/emission.hpp"
+#include "topology/routing.hpp"
+
+namespace rehearse {
+
+/// What is asked for, but for its size: the same pattern serves every size.
+struct CollectiveShape {
+  CollectiveKind kind{};
+  std::vector<Rank> group;
+  std::uint32_t root = 0;
+  std::uint16_t protocol = 0;  // index into the topology's protocols
+  std::size_t channels = 0;    // 0: as many as use the machine
+};
+
+struct CollectiveBuffers {
+  Slice data, result;
+  Buffer scratch{2};  // and the ones after it
+};
+
+/// A pattern, and the way to emit its transfers once the fold is known.
+struct CollectivePlan {
+  /// What the pipeline of a tree or chain needs to choose its pieces.
+  struct Pipeline {
+    std::size_t depth = 0;   // hops that a piece travels; 0: nothing is pipelined
+    std::size_t shares = 1;  // ways that split the data
+  };
+
+  Pattern pattern;
+  Pipeline pipeline;
+  /// How many rounds alike a collective in `pieces` has: ring steps, or pieces of a pipeline. 0:
+  /// its steps differ from each other.
+  std::function<std::size_t(std::size_t pieces)> rounds;
+  std::function<void(Emission&, const CollectiveBuffers&, std::size_t pieces, std::size_t rounds)>
+      emit;
+  /// Sizes with the same key take the same time: the longest chunk that travels.
+  std::function<std::int64_t(Bytes)> key;
+};
+
+struct Algorithm {
+  std::string_view name;
+  std::string_view summary;
+  /// Why it cannot do this, in words; nothing when it can.
+  std::optional<std::string> (*refusal)(const CollectiveShape&, const Topology&);
+  CollectivePlan (*plan)(const CollectiveShape&, Routing&);
+};
+
+std::span<const Algorithm> algorithms();
+/// Throws InputError with the nearest name when there is none such.
+const Algorithm& algorithm(std::string_view name);
+/// "all_reduce" → its kind; throws InputError likewise.
+CollectiveKind collective_kind(std::string_view name);
+
+}  // namespace rehearse

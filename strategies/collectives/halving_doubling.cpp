@@ -1,0 +1,144 @@
+// Recursive halving and doubling: exchange halves with partners at distance 1, 2, 4, …, then back.
+//
+//   step 0   0⇄1  2⇄3  4⇄5  6⇄7    S/2 bytes each way      n = 2^k ranks:
+//   step 1   0⇄2  1⇄3  4⇄6  5⇄7    S/4                      T = 2 k alpha + 2 (n-1)/n · S/beta
+//   step 2   0⇄4  1⇄5  2⇄6  3⇄7    S/8, then all of it in reverse, doubling
+//
+// The largest pieces go to the nearest partner, so a node's own links carry most of the bytes.
+// Ranks beyond a power of two hand their data to a partner first and get the result back:
+// + 2 (alpha + S/beta). Rabenseifner (2004); Thakur, Rabenseifner and Gropp (2005).
+#include "strategies/collectives/halving_doubling.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace rehearse {
+
+namespace {
+
+/// Chunks [begin, begin + count) of the data, which are cut into as many as there are core ranks.
+struct Span {
+  std::size_t begin, count;
+};
+
+Slice slice_of(const Cut& cut, Span span) {
+  const Slice first = cut[span.begin], last = cut[span.begin + span.count - 1];
+  return {first.buffer, first.offset, last.offset + last.size - first.offset};
+}
+
+// What position p still works on when partners at `steps` distances are done. Without a final owner
+// to obey (all-reduce) distance 1 comes first and halves the whole; a reduce-scatter must end with
+// everyone's own chunk, so there the farthest partner comes first.
+Span working_span(std::size_t p, std::size_t levels, std::size_t steps, bool nearest_first) {
+  Span span{0, std::size_t{1} << levels};
+  for (std::size_t s = 0; s < steps; ++s) {
+    const std::size_t level = nearest_first ? s : levels - 1 - s;
+    span.count /= 2;
+    if (p >> level & 1) span.begin += span.count;
+  }
+  return span;
+}
+
+class Exchange {
+ public:
+  Exchange(Emission& out, std::span<const Halving> all, std::span<const Slice> data,
+           HalvingPart part)
+      : out_{out}, all_{all}, data_{data}, part_{part} {
+    ASSERT(data.size() == all.size());
+  }
+
+  void run() {
+    if (part_ == HalvingPart::all_reduce) hand(true);
+    std::size_t levels = 0;
+    for (const Halving& halving : all_) levels = std::max(levels, halving.exchange.size());
+    if (part_ != HalvingPart::all_gather)
+      for (std::size_t s = 0; s < levels; ++s) step(s, true);
+    if (part_ != HalvingPart::reduce_scatter)
+      for (std::size_t s = levels; s-- > 0;) step(s, false);
+    if (part_ == HalvingPart::all_reduce) hand(false);
+  }
+
+ private:
+  // Every exchange is a stage of its own: both partners need what they received before.
+  void step(std::size_t s, bool halving_now) {
+    const std::uint32_t name = out_.name(halving_now ? "halving" : "doubling");
+    std::vector<OpId> last(out_.kept(), no_op);
+    for (std::size_t h = 0; h < all_.size(); ++h) {
+      const Halving& halving = all_[h];
+      const std::size_t levels = halving.exchange.size();
+      if (s >= levels) continue;
+      const bool nearest_first = part_ == HalvingPart::all_reduce;
+      const std::size_t level = nearest_first ? s : levels - 1 - s;
+      const Cut cut(data_[h], halving.core());
+      for (std::size_t p = 0; p < halving.core(); ++p) {
+        const HopId hop = halving.exchange[level][p];
+        if (!out_.keeps(hop)) continue;
+        const std::size_t partner = p ^ (std::size_t{1} << level);
+        const Span span = working_span(halving_now ? partner : p, levels, s + 1, nearest_first);
+        const Slice piece = slice_of(cut, span);
+        last[out_.place(hop)] =
+            out_.send(hop,
+                      {piece, piece, halving_now ? Combine::sum : Combine::overwrite,
+                       longest(cut, span.count)},
+                      out_.ready_for(hop), name, static_cast<std::uint32_t>(s));
+      }
+    }
+    out_.end_stage(last);
+  }
+
+  void hand(bool over) {
+    const std::uint32_t name = out_.name(over ? "hand_over" : "hand_back");
+    std::vector<OpId> last(out_.kept(), no_op);
+    for (std::size_t h = 0; h < all_.size(); ++h) {
+      for (const HopId hop : over ? all_[h].hand_over : all_[h].hand_back) {
+        if (!out_.keeps(hop)) continue;
+        last[out_.place(hop)] = out_.send(
+            hop, {data_[h], data_[h], over ? Combine::sum : Combine::overwrite, data_[h].size},
+            out_.ready_for(hop), name, 0);
+      }
+    }
+    out_.end_stage(last);
+  }
+
+  static Bytes longest(const Cut& cut, std::size_t chunks) {
+    Bytes most;
+    for (std::size_t begin = 0; begin < cut.size(); begin += chunks)
+      most = std::max(most, slice_of(cut, {begin, chunks}).size);
+    return most;
+  }
+
+  Emission& out_;
+  std::span<const Halving> all_;
+  std::span<const Slice> data_;
+  HalvingPart part_;
+};
+
+}  // namespace
+
+void declare_halving(Pattern& pattern, Halving& halving, std::uint16_t lane, std::uint32_t tag,
+                     const Connection& like) {
+  const std::size_t n = halving.ranks.size();
+  const std::size_t core = std::bit_floor(n);
+  const auto add = [&](std::size_t source, std::size_t target, std::uint32_t which) {
+    Connection connection = like;
+    connection.source = halving.ranks[source];
+    connection.target = halving.ranks[target];
+    return pattern.add({std::move(connection), lane, tag * 64 + which});
+  };
+  halving.exchange.resize(static_cast<std::size_t>(std::bit_width(core)) - 1);
+  for (std::size_t level = 0; level < halving.exchange.size(); ++level)
+    for (std::size_t p = 0; p < core; ++p)
+      halving.exchange[level].push_back(
+          add(p, p ^ (std::size_t{1} << level), static_cast<std::uint32_t>(level)));
+  for (std::size_t extra = core; extra < n; ++extra) {
+    halving.hand_over.push_back(add(extra, extra - core, 62));
+    halving.hand_back.push_back(add(extra - core, extra, 63));
+  }
+}
+
+void emit_halving(Emission& out, std::span<const Halving> all, std::span<const Slice> data,
+                  HalvingPart part) {
+  Exchange(out, all, data, part).run();
+}
+
+}  // namespace rehearse

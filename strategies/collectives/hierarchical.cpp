@@ -1,0 +1,237 @@
+// Hierarchical all-reduce: reduce-scatter inside each node, all-reduce between nodes among the
+// ranks that own the same chunk, all-gather inside each node.
+//
+//   node 0   0 1 2 3     ① ring in the node: rank j owns chunk j     T = RS_g(S) + AR_N(S/g) +
+//   AG_g(S)
+//            │ │ │ │     ② all-reduce of chunk j along column j
+//   node 1   4 5 6 7     ③ ring in the node                          the sum of its parts
+//
+// With three levels the columns are first reduced among the nodes of one leaf (rack), and only the
+// chunk of a chunk crosses the spine. Every rank uses its own NIC in step ②. (Jia et al., "Highly
+// scalable deep learning training system with mixed-precision", 2018.)
+#include "strategies/collectives/hierarchical.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "strategies/collectives/blocks.hpp"
+#include "strategies/collectives/halving_doubling.hpp"
+#include "strategies/collectives/in_switch.hpp"
+#include "strategies/collectives/ring.hpp"
+#include "strategies/collectives/tree.hpp"
+
+namespace rehearse {
+
+namespace {
+
+/// Groups of one level that work side by side, and the slice each works on: a chunk of a chunk of
+/// the data, cut by the levels below.
+struct Level {
+  std::vector<std::vector<Rank>> groups;
+  std::vector<std::vector<std::size_t>> cuts;  // per group: (parts, part) pairs, flattened
+};
+
+Slice slice_of(Slice data, std::span<const std::size_t> cuts) {
+  for (std::size_t i = 0; i < cuts.size(); i += 2) data = Cut(data, cuts[i])[cuts[i + 1]];
+  return data;
+}
+
+std::vector<RingData> ring_data(std::span<const Slice> slices) {
+  std::vector<RingData> data;
+  for (const Slice& slice : slices) data.push_back({slice});
+  return data;
+}
+
+std::vector<Slice> slices_of(const Level& level, Slice data) {
+  std::vector<Slice> slices;
+  for (const auto& cuts : level.cuts) slices.push_back(slice_of(data, cuts));
+  return slices;
+}
+
+// Ranks with the same place in their blocks form the groups of the next level.
+Level columns_of(const std::vector<std::vector<Rank>>& blocks,
+                 const std::vector<std::size_t>& cuts_of_blocks) {
+  const std::size_t width = blocks.front().size();
+  Level columns;
+  for (std::size_t j = 0; j < width; ++j) {
+    columns.groups.emplace_back();
+    for (const std::vector<Rank>& block : blocks) columns.groups.back().push_back(block[j]);
+    columns.cuts.push_back(cuts_of_blocks);
+    columns.cuts.back().push_back(width);
+    columns.cuts.back().push_back(j);
+  }
+  return columns;
+}
+
+std::vector<Level> levels_of(const CollectiveShape& shape, const Topology& topology,
+                             std::size_t count) {
+  std::vector<Level> levels(1);
+  levels[0].groups = blocks_by_node(topology, shape.group);
+  levels[0].cuts.resize(levels[0].groups.size());
+  const Level columns = columns_of(levels[0].groups, {});
+  if (count == 2) {
+    levels.push_back(columns);
+    return levels;
+  }
+  Level racks, top;
+  for (std::size_t j = 0; j < columns.groups.size(); ++j) {
+    const auto by_leaf = blocks_by_leaf(topology, columns.groups[j]);
+    for (const std::vector<Rank>& rack : by_leaf) {
+      racks.groups.push_back(rack);
+      racks.cuts.push_back(columns.cuts[j]);
+    }
+    const Level above = columns_of(by_leaf, columns.cuts[j]);
+    top.groups.insert(top.groups.end(), above.groups.begin(), above.groups.end());
+    top.cuts.insert(top.cuts.end(), above.cuts.begin(), above.cuts.end());
+  }
+  levels.push_back(racks);
+  levels.push_back(top);
+  return levels;
+}
+
+std::vector<std::uint32_t> counted(std::size_t n) {
+  std::vector<std::uint32_t> numbers(n);
+  for (std::size_t i = 0; i < n; ++i) numbers[i] = static_cast<std::uint32_t>(i);
+  return numbers;
+}
+
+/// A level reduced and gathered by rings or by a switch.
+struct LowStage {
+  Level level;
+  std::vector<Ring> rings;
+  std::vector<SwitchGroup> switches;
+
+  LowStage(Pattern& pattern, Level of, LowLevels how, std::uint32_t tag, const Connection& like)
+      : level{std::move(of)} {
+    const auto lane = static_cast<std::uint16_t>(2 * tag);
+    for (const std::vector<Rank>& group : level.groups) {
+      if (how == LowLevels::in_switch) {
+        switches.push_back({group, counted(group.size()), {}, {}});
+        declare_switch(pattern, switches.back(), lane, tag, like);
+      } else {
+        rings.push_back({group, counted(group.size()), {}});
+        declare_ring(pattern, rings.back(), lane, 1000 + tag, like);
+      }
+    }
+  }
+
+  void emit(Emission& out, Slice data, bool reducing, std::size_t pieces) const {
+    const std::vector<Slice> slices = slices_of(level, data);
+    if (!rings.empty())
+      return emit_ring(out, rings, ring_data(slices),
+                       reducing ? RingPart::reduce_scatter : RingPart::all_gather);
+    emit_switch(out, switches, slices,
+                reducing ? SwitchPart::reduce_scatter : SwitchPart::all_gather, pieces);
+  }
+};
+
+/// The topmost level, all-reduced by whichever algorithm.
+struct TopStage {
+  Level level;
+  std::vector<Ring> rings;
+  std::vector<Tree> trees;  // two per group
+  std::vector<Halving> halvings;
+  std::vector<SwitchGroup> switches;
+
+  TopStage(Pattern& pattern, Level of, TopLevel how, const Connection& like)
+      : level{std::move(of)} {
+    constexpr std::uint16_t lane = 16;
+    constexpr std::uint32_t tag = 2000;
+    for (const std::vector<Rank>& group : level.groups) {
+      switch (how) {
+        case TopLevel::ring:
+          rings.push_back({group, counted(group.size()), {}});
+          declare_ring(pattern, rings.back(), lane, tag, like);
+          break;
+        case TopLevel::tree: {
+          const TreePair pair = double_binary_tree(group.size());
+          trees.push_back({group, pair.first, {}, {}, {}});
+          const std::uint16_t next =
+              declare_tree(pattern, trees.back(), TreePart::all_reduce, lane, tag, like);
+          trees.push_back({group, pair.second, {}, {}, {}});
+          declare_tree(pattern, trees.back(), TreePart::all_reduce, next, tag + 1, like);
+          break;
+        }
+        case TopLevel::halving_doubling:
+          halvings.push_back({group, {}, {}, {}});
+          declare_halving(pattern, halvings.back(), lane, tag, like);
+          break;
+        case TopLevel::in_switch:
+          switches.push_back({group, counted(group.size()), {}, {}});
+          declare_switch(pattern, switches.back(), lane, tag, like);
+          break;
+      }
+    }
+  }
+
+  void emit(Emission& out, const CollectiveBuffers& buffers, std::size_t pieces) const {
+    const std::vector<Slice> slices = slices_of(level, buffers.data);
+    if (!rings.empty()) return emit_ring(out, rings, ring_data(slices), RingPart::all_reduce);
+    if (!halvings.empty()) return emit_halving(out, halvings, slices, HalvingPart::all_reduce);
+    if (!switches.empty())
+      return emit_switch(out, switches, slices, SwitchPart::all_reduce, pieces);
+    std::vector<TreeData> data;
+    for (const Slice& slice : slices)
+      for (const std::size_t half : {0, 1}) data.push_back({Cut(slice, 2)[half], buffers.scratch});
+    emit_tree(out, trees, data, TreePart::all_reduce, pieces);
+  }
+};
+
+bool equally_long(const std::vector<std::vector<Rank>>& blocks) {
+  return std::all_of(blocks.begin(), blocks.end(), [&](const std::vector<Rank>& block) {
+    return block.size() == blocks.front().size();
+  });
+}
+
+}  // namespace
+
+std::optional<std::string> hierarchy_refusal(const CollectiveShape& shape, const Topology& topology,
+                                             const Hierarchy& hierarchy) {
+  if (shape.kind != CollectiveKind::all_reduce) return "it does all_reduce only";
+  const auto nodes = blocks_by_node(topology, shape.group);
+  if (nodes.size() < 2) return "all ranks are in one node";
+  if (!equally_long(nodes)) return "its nodes have unequally many ranks";
+  if (hierarchy.levels < 3) return std::nullopt;
+  std::vector<Rank> heads;
+  for (const std::vector<Rank>& node : nodes) heads.push_back(node.front());
+  const auto racks = blocks_by_leaf(topology, heads);
+  if (racks.size() < 2) return "all nodes hang on one leaf switch";
+  if (!equally_long(racks)) return "its leaf switches have unequally many nodes";
+  if (racks.front().size() < 2) return "each leaf switch has one node only";
+  return std::nullopt;
+}
+
+CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
+                                 const Hierarchy& hierarchy) {
+  struct Stages {
+    std::vector<LowStage> low;
+    std::vector<TopStage> top;  // one
+  };
+  CollectivePlan plan;
+  plan.pattern.protocols = routing.topology().protocols;
+  Connection like;
+  like.protocol = shape.protocol;
+  auto stages = std::make_shared<Stages>();
+  std::vector<Level> levels = levels_of(shape, routing.topology(), hierarchy.levels);
+  for (std::size_t l = 0; l + 1 < levels.size(); ++l)
+    stages->low.emplace_back(plan.pattern, std::move(levels[l]),
+                             l == 0 ? hierarchy.low : LowLevels::ring,
+                             static_cast<std::uint32_t>(l), like);
+  stages->top.emplace_back(plan.pattern, std::move(levels.back()), hierarchy.top, like);
+  if (hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch)
+    plan.pipeline = {8, shape.group.size()};
+  plan.rounds = [](std::size_t) { return std::size_t{0}; };
+  plan.key = [](Bytes size) { return size.count(); };
+  plan.emit = [stages](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
+                       std::size_t) {
+    for (const LowStage& stage : stages->low) stage.emit(out, buffers.data, true, pieces);
+    stages->top.front().emit(out, buffers, pieces);
+    for (auto stage = stages->low.rbegin(); stage != stages->low.rend(); ++stage)
+      stage->emit(out, buffers.data, false, pieces);
+  };
+  return plan;
+}
+
+}  // namespace rehearse

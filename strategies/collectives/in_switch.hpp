@@ -1,0 +1,26 @@
+// Reduction and multicast inside a switch (NVLS, SHARP) as a building block.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "strategies/collectives/emission.hpp"
+
+namespace rehearse {
+
+/// Ranks behind one switch that reduces; each owns one chunk of the data.
+struct SwitchGroup {
+  std::vector<Rank> ranks;
+  std::vector<std::uint32_t> owns;    // by position; a permutation
+  std::vector<HopId> gather, spread;  // by position: reduced into its chunk, sent out from it
+};
+
+enum class SwitchPart : std::uint8_t { all_reduce, reduce_scatter, all_gather };
+
+void declare_switch(Pattern& pattern, SwitchGroup& group, std::uint16_t lane, std::uint32_t tag,
+                    const Connection& like);
+/// Each chunk goes through the switch in `pieces`, so that one is spread while the next is reduced.
+void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<const Slice> data,
+                 SwitchPart part, std::size_t pieces);
+
+}  // namespace rehearse

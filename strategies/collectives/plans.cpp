@@ -1,0 +1,271 @@
+// Flat algorithms over a group. Channels split the data; each has its own order, lanes and tags.
+#include "strategies/collectives/plans.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "strategies/collectives/blocks.hpp"
+#include "strategies/collectives/halving_doubling.hpp"
+#include "strategies/collectives/in_switch.hpp"
+#include "strategies/collectives/pairwise.hpp"
+#include "strategies/collectives/ring.hpp"
+#include "strategies/collectives/ring_order.hpp"
+#include "strategies/collectives/tree.hpp"
+
+namespace rehearse {
+
+namespace {
+
+CollectivePlan empty_plan(const Topology& topology) {
+  CollectivePlan plan;
+  plan.pattern.protocols = topology.protocols;
+  plan.rounds = [](std::size_t) { return std::size_t{0}; };
+  plan.key = [](Bytes size) { return size.count(); };
+  return plan;
+}
+
+Connection connection_like(const CollectiveShape& shape, std::size_t channel) {
+  Connection like;
+  like.protocol = shape.protocol;
+  like.channel = static_cast<std::uint16_t>(channel);
+  return like;
+}
+
+std::vector<Slice> shares_of(Slice data, std::size_t channels) {
+  std::vector<Slice> shares;
+  for (std::size_t c = 0; c < channels; ++c) shares.push_back(Cut(data, channels)[c]);
+  return shares;
+}
+
+// The part of the data that belongs to a rank is that of its place in the group, whatever its place
+// in the ring.
+std::vector<std::uint32_t> owned_parts(const CollectiveShape& shape, std::span<const Rank> order) {
+  const Rank highest = *std::max_element(shape.group.begin(), shape.group.end());
+  std::vector<std::uint32_t> place(index(highest) + 1);
+  for (std::size_t p = 0; p < shape.group.size(); ++p)
+    place[index(shape.group[p])] = static_cast<std::uint32_t>(p);
+  std::vector<std::uint32_t> owns;
+  for (const Rank rank : order) owns.push_back(place[index(rank)]);
+  return owns;
+}
+
+// A chain that starts (broadcast) or ends (reduce) at the root: the ring cut open there.
+std::vector<Rank> cut_open(std::vector<Rank> order, Rank root, bool starts) {
+  const auto at = std::find(order.begin(), order.end(), root);
+  std::rotate(order.begin(), starts ? at : at + 1, order.end());
+  return order;
+}
+
+CollectivePlan plan_chain(const CollectiveShape& shape, Routing& routing) {
+  CollectivePlan plan = empty_plan(routing.topology());
+  const bool spreads = shape.kind == CollectiveKind::broadcast;
+  auto chains = std::make_shared<std::vector<Ring>>();
+  const auto orders = ring_orders(routing, shape.group, shape.channels);
+  for (std::size_t c = 0; c < orders.size(); ++c) {
+    chains->push_back({cut_open(orders[c], shape.group[shape.root], spreads), {}, {}});
+    declare_chain(plan.pattern, chains->back(), static_cast<std::uint16_t>(c),
+                  static_cast<std::uint32_t>(c), connection_like(shape, c));
+  }
+  plan.pipeline = {shape.group.size() - 1, orders.size()};
+  plan.rounds = [](std::size_t pieces) { return pieces; };
+  plan.emit = [chains, spreads](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
+                                std::size_t rounds) {
+    emit_chain(out, *chains, shares_of(buffers.data, chains->size()),
+               spreads ? Combine::overwrite : Combine::sum, pieces, rounds);
+  };
+  return plan;
+}
+
+RingPart ring_part(CollectiveKind kind) {
+  if (kind == CollectiveKind::reduce_scatter) return RingPart::reduce_scatter;
+  if (kind == CollectiveKind::all_gather) return RingPart::all_gather;
+  return RingPart::all_reduce;
+}
+
+}  // namespace
+
+CollectivePlan plan_ring(const CollectiveShape& shape, Routing& routing) {
+  if (shape.kind == CollectiveKind::broadcast || shape.kind == CollectiveKind::reduce)
+    return plan_chain(shape, routing);
+  CollectivePlan plan = empty_plan(routing.topology());
+  auto rings = std::make_shared<std::vector<Ring>>();
+  const auto orders = ring_orders(routing, shape.group, shape.channels);
+  const std::size_t channels = orders.size(), n = shape.group.size();
+  for (std::size_t c = 0; c < channels; ++c) {
+    rings->push_back({orders[c], owned_parts(shape, orders[c]), {}});
+    declare_ring(plan.pattern, rings->back(), static_cast<std::uint16_t>(c),
+                 static_cast<std::uint32_t>(c), connection_like(shape, c));
+  }
+  const RingPart part = ring_part(shape.kind);
+  plan.rounds = [n, part](std::size_t) { return (part == RingPart::all_reduce ? 2 : 1) * (n - 1); };
+  plan.key = [n](Bytes size) { return Cut({{}, {}, size}, n).longest().count(); };
+  plan.emit = [rings, part](Emission& out, const CollectiveBuffers& buffers, std::size_t,
+                            std::size_t rounds) {
+    std::vector<RingData> data;
+    for (std::size_t c = 0; c < rings->size(); ++c)
+      data.push_back({buffers.data, c, rings->size()});
+    emit_ring(out, *rings, data, part, rounds);
+  };
+  return plan;
+}
+
+namespace {
+
+/// Two trees over a group of equal nodes: small trees inside the nodes, joined by one between them.
+/// The second runs through each node the other way round, so that its head is another rank.
+std::vector<Tree> trees_over(const std::vector<std::vector<Rank>>& nodes, std::size_t turn) {
+  const std::size_t width = nodes.front().size();
+  const TreePair outer = double_binary_tree(nodes.size());
+  const std::vector<TreePlace> inner = double_binary_tree(width).first;
+  Tree first{{}, nested_tree(outer.first, inner), {}, {}, {}};
+  Tree second{{}, nested_tree(outer.second, inner), {}, {}, {}};
+  for (const std::vector<Rank>& node : nodes)
+    for (std::size_t i = 0; i < width; ++i) {
+      first.ranks.push_back(node[(i + turn) % width]);
+      second.ranks.push_back(node[(width - 1 - i + turn) % width]);
+    }
+  return {std::move(first), std::move(second)};
+}
+
+std::vector<Tree> flat_trees(std::span<const Rank> group) {
+  const TreePair pair = double_binary_tree(group.size());
+  const std::vector<Rank> ranks(group.begin(), group.end());
+  return {{ranks, pair.first, {}, {}, {}}, {ranks, pair.second, {}, {}, {}}};
+}
+
+/// Two trees with the same root. The second turns the others by one place: leaves become inner.
+std::vector<Tree> rooted_trees(std::span<const Rank> group, std::size_t root) {
+  std::vector<Rank> first{group[root]}, second{group[root]};
+  const std::size_t n = group.size();
+  for (std::size_t i = 1; i < n; ++i) first.push_back(group[(root + i) % n]);
+  for (std::size_t i = 1; i < n; ++i) second.push_back(first[i % (n - 1) + 1]);
+  const std::vector<TreePlace> places = double_binary_tree(n).first;
+  return {{first, places, {}, {}, {}}, {second, places, {}, {}, {}}};
+}
+
+std::size_t depth_of(const Tree& tree) {
+  std::size_t deepest = 0;
+  for (std::size_t p = 0; p < tree.places.size(); ++p) {
+    std::size_t depth = 0;
+    for (auto at = tree.places[p].parent; at; at = tree.places[*at].parent) ++depth;
+    deepest = std::max(deepest, depth);
+  }
+  return deepest;
+}
+
+std::vector<Tree> trees_for(const CollectiveShape& shape, Routing& routing) {
+  if (shape.kind != CollectiveKind::all_reduce) return rooted_trees(shape.group, shape.root);
+  const auto nodes = blocks_by_node(routing.topology(), shape.group);
+  const bool nested = nodes.size() > 1 && nodes.front().size() > 1 &&
+                      std::all_of(nodes.begin(), nodes.end(), [&](const auto& node) {
+                        return node.size() == nodes.front().size();
+                      });
+  if (!nested) return flat_trees(shape.group);
+  const std::size_t channels =
+      shape.channels == 0 ? useful_channels(routing, shape.group) : shape.channels;
+  std::vector<Tree> trees;
+  for (std::size_t c = 0; c < channels; ++c)
+    for (Tree& tree : trees_over(nodes, c)) trees.push_back(std::move(tree));
+  return trees;
+}
+
+}  // namespace
+
+CollectivePlan plan_tree(const CollectiveShape& shape, Routing& routing) {
+  CollectivePlan plan = empty_plan(routing.topology());
+  const TreePart part = shape.kind == CollectiveKind::broadcast ? TreePart::broadcast
+                        : shape.kind == CollectiveKind::reduce  ? TreePart::reduce
+                                                                : TreePart::all_reduce;
+  auto trees = std::make_shared<std::vector<Tree>>(trees_for(shape, routing));
+  std::uint16_t lane = 0;
+  std::uint32_t tag = 0;
+  for (Tree& tree : *trees) {
+    lane = declare_tree(plan.pattern, tree, part, lane, tag, connection_like(shape, tag / 2));
+    ++tag;
+  }
+  plan.pipeline = {(part == TreePart::all_reduce ? 2 : 1) * depth_of(trees->front()),
+                   trees->size()};
+  plan.rounds = [](std::size_t pieces) { return pieces; };
+  plan.emit = [trees, part](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
+                            std::size_t rounds) {
+    std::vector<TreeData> data;
+    for (const Slice& share : shares_of(buffers.data, trees->size()))
+      data.push_back({share, buffers.scratch});
+    emit_tree(out, *trees, data, part, pieces, rounds);
+  };
+  return plan;
+}
+
+CollectivePlan plan_halving(const CollectiveShape& shape, Routing& routing) {
+  CollectivePlan plan = empty_plan(routing.topology());
+  auto halving = std::make_shared<Halving>(Halving{shape.group, {}, {}, {}});
+  declare_halving(plan.pattern, *halving, 0, 0, connection_like(shape, 0));
+  const HalvingPart part = shape.kind == CollectiveKind::reduce_scatter
+                               ? HalvingPart::reduce_scatter
+                           : shape.kind == CollectiveKind::all_gather ? HalvingPart::all_gather
+                                                                      : HalvingPart::all_reduce;
+  plan.emit = [halving, part](Emission& out, const CollectiveBuffers& buffers, std::size_t,
+                              std::size_t) {
+    emit_halving(out, {halving.get(), 1}, {&buffers.data, 1}, part);
+  };
+  return plan;
+}
+
+CollectivePlan plan_pairwise(const CollectiveShape& shape, Routing& routing) {
+  CollectivePlan plan = empty_plan(routing.topology());
+  constexpr std::size_t lanes = 1024;  // sends that one rank has under way at most
+  auto pairs = std::make_shared<Pairwise>(Pairwise{shape.group, 0, {}});
+  const bool all = shape.kind == CollectiveKind::all_to_all;
+  const std::size_t others = shape.group.size() - 1;
+  declare_pairwise(plan.pattern, *pairs, all ? others : std::min<std::size_t>(others, 1), lanes,
+                   connection_like(shape, 0));
+  plan.emit = [pairs, all](Emission& out, const CollectiveBuffers& buffers, std::size_t,
+                           std::size_t) {
+    if (all)
+      emit_all_to_all(out, *pairs, buffers.data, buffers.result);
+    else
+      emit_send_recv(out, *pairs, buffers.data, buffers.result);
+  };
+  return plan;
+}
+
+CollectivePlan plan_in_switch(const CollectiveShape& shape, Routing& routing) {
+  CollectivePlan plan = empty_plan(routing.topology());
+  auto group = std::make_shared<SwitchGroup>();
+  group->ranks = shape.group;
+  for (std::size_t p = 0; p < shape.group.size(); ++p)
+    group->owns.push_back(static_cast<std::uint32_t>(p));
+  declare_switch(plan.pattern, *group, 0, 0, connection_like(shape, 0));
+  const SwitchPart part = shape.kind == CollectiveKind::reduce_scatter ? SwitchPart::reduce_scatter
+                          : shape.kind == CollectiveKind::all_gather   ? SwitchPart::all_gather
+                                                                       : SwitchPart::all_reduce;
+  plan.pipeline = {2, shape.group.size()};
+  plan.emit = [group, part](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
+                            std::size_t) {
+    emit_switch(out, {group.get(), 1}, {&buffers.data, 1}, part, pieces);
+  };
+  return plan;
+}
+
+bool share_reducing_switch(const Topology& topology, std::span<const Rank> ranks) {
+  std::set<DeviceId> common;
+  bool first = true;
+  std::vector<std::set<DeviceId>> neighbours(topology.rank_count());
+  std::vector<std::uint32_t> rank_of(topology.devices().size(), UINT32_MAX);
+  for (const Rank rank : ranks)
+    rank_of[index(topology.device_of(rank))] = static_cast<std::uint32_t>(index(rank));
+  for (const Link& link : topology.links())
+    if (rank_of[index(link.source)] != UINT32_MAX && topology[link.target].reduces)
+      neighbours[rank_of[index(link.source)]].insert(link.target);
+  for (const Rank rank : ranks) {
+    std::set<DeviceId> both;
+    for (const DeviceId device : neighbours[index(rank)])
+      if (first || common.contains(device)) both.insert(device);
+    common = std::move(both);
+    first = false;
+  }
+  return !common.empty();
+}
+
+}  // namespace rehearse

@@ -1,0 +1,177 @@
+// Rounds that repeat.
+//
+// The rounds of a ring or pipeline are emitted alike: op k of round j has the same links, bytes and
+// edges as op k of round j+1. Say that from round a on, and before the emitted rounds run out,
+// every op begins and ends exactly D later than its twin a round before, for at least as many
+// rounds as are under way at once. Then the state of the machine (which transfers are live, how
+// much of each is left, what waits for what) repeats with period D, since everything in it began
+// within those rounds; and whatever follows, more rounds or the last one's way to the end, is the
+// same as before, shifted by D. So R rounds take T(K) + (R - K) · D, exactly, for any K past that
+// point.
+#include "strategies/collectives/rehearsal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "sim/error.hpp"
+
+namespace rehearse {
+
+namespace {
+
+constexpr std::size_t all_rounds = std::numeric_limits<std::size_t>::max();
+
+/// The timeline of a program that consists of `rounds` rounds of equally many ops each.
+class Rounds {
+ public:
+  Rounds(const Timeline& timeline, std::size_t rounds)
+      : spans_{timeline.spans}, rounds_{rounds}, width_{timeline.spans.size() / rounds} {}
+
+  /// The period D, if the rounds provably repeat.
+  std::optional<Time> period() const {
+    if (rounds_ < 4 || width_ == 0) return std::nullopt;
+    const std::size_t end = undisturbed_end();
+    if (end < 3) return std::nullopt;
+    const Time period = at(end - 1, 0).end - at(end - 2, 0).end;
+    if (period <= Time{}) return std::nullopt;
+    std::size_t begin = end - 1;
+    while (begin > 0 && repeats(begin, period)) --begin;
+    const std::size_t proven = end - 1 - begin;
+    const auto under_way = static_cast<std::size_t>(lasts(end - 1).ps() / period.ps()) + 2;
+    if (proven < under_way + 1) return std::nullopt;
+    return period;
+  }
+
+ private:
+  const Timeline::Span& at(std::size_t round, std::size_t op) const {
+    return spans_[round * width_ + op];
+  }
+
+  bool repeats(std::size_t round, Time period) const {
+    for (std::size_t k = 0; k < width_; ++k) {
+      const Timeline::Span &now = at(round, k), &before = at(round - 1, k);
+      if (now.begin - before.begin != period || now.end - before.end != period) return false;
+    }
+    return true;
+  }
+
+  Time lasts(std::size_t round) const {
+    Time begin = Time::never(), end;
+    for (std::size_t k = 0; k < width_; ++k) {
+      begin = std::min(begin, at(round, k).begin);
+      end = std::max(end, at(round, k).end);
+    }
+    return end - begin;
+  }
+
+  // Rounds that ended before any lane had run out of rounds: what comes later may be quicker for
+  // want of the next round's transfers.
+  std::size_t undisturbed_end() const {
+    Time first_gap = Time::never();
+    for (std::size_t k = 0; k < width_; ++k)
+      first_gap = std::min(first_gap, at(rounds_ - 1, k).end);
+    std::size_t end = rounds_;
+    const auto ends_later = [&](std::size_t round) {
+      for (std::size_t k = 0; k < width_; ++k)
+        if (at(round, k).end > first_gap) return true;
+      return false;
+    };
+    while (end > 0 && ends_later(end - 1)) --end;
+    return end;
+  }
+
+  std::span<const Timeline::Span> spans_;
+  std::size_t rounds_, width_;
+};
+
+Fold fold_for(const Pattern& pattern, const Paths& paths, const Topology& topology, Detail detail) {
+  return detail == Detail::folded ? find_fold(pattern, paths, topology)
+                                  : no_fold(pattern, topology);
+}
+
+}  // namespace
+
+CollectiveBuffers buffers_for(Bytes size) {
+  return {{Buffer{0}, Bytes{0}, size}, {Buffer{1}, Bytes{0}, size}, Buffer{2}};
+}
+
+CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveShape shape,
+                                         Routing& routing, Detail detail)
+    : algorithm_{algorithm}, shape_{std::move(shape)}, detail_{detail} {
+  if (const auto refusal = algorithm.refusal(shape_, routing.topology()))
+    throw InputError(fmt::format("algorithm '{}' cannot do this {}: {}", algorithm.name,
+                                 to_string(shape_.kind), *refusal));
+  plan_ = algorithm.plan(shape_, routing);
+  const Paths paths(connections_of(plan_.pattern), routing);
+  fold_ = fold_for(plan_.pattern, paths, routing.topology(), detail);
+  double lowest = std::numeric_limits<double>::infinity();
+  for (std::size_t h = 0; h < paths.size(); ++h) {
+    alpha_ = std::max(alpha_, paths.latency(static_cast<ConnectionId>(h)));
+    lowest = std::min(lowest, paths.rate_alone(static_cast<ConnectionId>(h)).count());
+  }
+  beta_ = BytesPerSecond{lowest};
+}
+
+// The best number of pieces C of a pipeline of depth d: T(C) = (d + C) (alpha + s / (C beta)) is
+// least at C = sqrt(d s / (alpha beta)), where s is one way's share of the data.
+std::size_t CollectiveRehearsal::pieces(Bytes size) const {
+  constexpr double most = 256;  // beyond it a piece's overhead is under half a percent of the whole
+  if (plan_.pipeline.depth == 0 || size == Bytes{0}) return 1;
+  const double alpha = std::max(alpha_.seconds().count(), 1e-9);
+  const double share =
+      static_cast<double>(size.count()) / static_cast<double>(plan_.pipeline.shares);
+  const double best =
+      std::sqrt(static_cast<double>(plan_.pipeline.depth) * share / (alpha * beta_.count()));
+  const double elements = std::max(1.0, share / 4);
+  return static_cast<std::size_t>(std::clamp(std::round(best), 1.0, std::min(most, elements)));
+}
+
+Program CollectiveRehearsal::emitted(Bytes size, std::size_t rounds) const {
+  Program program;
+  const std::size_t count = pieces(size);
+  const std::size_t all = plan_.rounds(count);
+  if (all > 0) {
+    const std::size_t ops = std::min(rounds, all) * fold_.kept;
+    program.reserve(ops, ops);
+  }
+  Emission out(program, plan_.pattern, fold_);
+  plan_.emit(out, buffers_for(size), count, rounds);
+  return program;
+}
+
+Program CollectiveRehearsal::program(Bytes size) const { return emitted(size, all_rounds); }
+
+CollectiveResult CollectiveRehearsal::run_rounds(Bytes size, Executor& engine,
+                                                 std::size_t rounds) const {
+  for (std::size_t simulated = 16; simulated < rounds; simulated *= 2) {
+    const Program program = emitted(size, simulated);
+    const Timeline timeline = engine.run(program);
+    if (timeline.spans.size() % simulated != 0) break;
+    const auto period = Rounds(timeline, simulated).period();
+    if (!period) continue;
+    const auto left = static_cast<std::int64_t>(rounds - simulated);
+    return {timeline.makespan + left * *period, program.transfer_count(), timeline.events, false};
+  }
+  const Program program = emitted(size, all_rounds);
+  const Timeline timeline = engine.run(program);
+  return {timeline.makespan, program.transfer_count(), timeline.events, false};
+}
+
+CollectiveResult CollectiveRehearsal::run(Bytes size, Executor& engine) {
+  if (detail_ == Detail::transfers) return run_rounds(size, engine, 0);
+  const auto known = remembered_.find(plan_.key(size));
+  if (known != remembered_.end()) {
+    CollectiveResult result = known->second;
+    result.remembered = true;
+    return result;
+  }
+  const CollectiveResult result = run_rounds(size, engine, plan_.rounds(pieces(size)));
+  remembered_.emplace(plan_.key(size), result);
+  return result;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,164 @@
+// Rings inside a node: the highest rate at which a Hamiltonian cycle exists, then the next one on
+// what it leaves free. Between nodes: one ring per NIC, in and out on the same rail.
+//
+//   node 0   ▶ 0 1 2 3 ▶      node 1   ▶ 3 2 1 0 ▶      node 2   ▶ 0 1 2 3 ▶ …
+//                     └─ rail 3 ─────┘           └─ rail 0 ─────┘
+//
+// Channel c turns the node's order by c, so every rail carries one ring in each direction.
+#include "strategies/collectives/ring_order.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace rehearse {
+
+namespace {
+
+/// Rates between the ranks of one node, over what earlier rings have left free of each link.
+class NodeGraph {
+ public:
+  NodeGraph(Routing& routing, std::span<const Rank> ranks) : n_{ranks.size()} {
+    const Topology& topology = routing.topology();
+    for (const Rank source : ranks)
+      for (const Rank target : ranks) {
+        routes_.push_back(routing.route(topology.device_of(source), topology.device_of(target)));
+        for (const LinkId link : routes_.back())
+          free_.try_emplace(link, topology[link].bandwidth.count());
+      }
+  }
+
+  double rate(std::size_t a, std::size_t b) const {
+    double rate = 0;
+    for (const LinkId link : routes_[a * n_ + b])
+      rate = rate == 0 ? free_.at(link) : std::min(rate, free_.at(link));
+    return rate;
+  }
+
+  /// A cycle through all ranks whose slowest pair is as fast as possible, the natural order first;
+  /// nothing when no cycle has a rate left, or none is found in a bounded search.
+  std::optional<std::vector<std::size_t>> best_cycle(double& its_rate) const {
+    std::vector<double> rates;
+    for (std::size_t a = 0; a < n_; ++a)
+      for (std::size_t b = 0; b < n_; ++b)
+        if (a != b && rate(a, b) > 0) rates.push_back(rate(a, b));
+    std::sort(rates.rbegin(), rates.rend());
+    rates.erase(std::unique(rates.begin(), rates.end()), rates.end());
+    for (const double at_least : rates) {
+      std::vector<std::size_t> path{0};
+      std::vector<bool> used(n_);
+      used[0] = true;
+      std::size_t budget = 200'000;
+      its_rate = at_least;
+      if (extend(path, used, at_least, budget)) return path;
+    }
+    return std::nullopt;
+  }
+
+  void take(std::span<const std::size_t> cycle, double rate) {
+    for (std::size_t i = 0; i < n_; ++i)
+      for (const LinkId link : routes_[cycle[i] * n_ + cycle[(i + 1) % n_]])
+        free_[link] = std::max(0.0, free_[link] - rate);
+  }
+
+ private:
+  bool extend(std::vector<std::size_t>& path, std::vector<bool>& used, double at_least,
+              std::size_t& budget) const {
+    if (path.size() == n_) return rate(path.back(), path.front()) >= at_least;
+    if (budget == 0) return false;
+    --budget;
+    for (std::size_t step = 1; step < n_; ++step) {
+      const std::size_t next = (path.back() + step) % n_;
+      if (used[next] || rate(path.back(), next) < at_least) continue;
+      used[next] = true;
+      path.push_back(next);
+      if (extend(path, used, at_least, budget)) return true;
+      path.pop_back();
+      used[next] = false;
+    }
+    return false;
+  }
+
+  std::size_t n_;
+  std::vector<std::vector<LinkId>> routes_;
+  std::map<LinkId, double> free_;
+};
+
+std::vector<std::size_t> natural_order(std::size_t n) {
+  std::vector<std::size_t> order(n);
+  for (std::size_t i = 0; i < n; ++i) order[i] = i;
+  return order;
+}
+
+// Rings of one node until no more is free; a ring of twice the rate of the slowest counts twice, so
+// that equal shares of the data keep all of them busy.
+std::vector<std::vector<std::size_t>> node_cycles(Routing& routing, std::span<const Rank> ranks) {
+  constexpr std::size_t searched = 16, most = 16;
+  if (ranks.size() < 3 || ranks.size() > searched) return {natural_order(ranks.size())};
+  NodeGraph graph(routing, ranks);
+  std::vector<std::pair<std::vector<std::size_t>, double>> found;
+  while (found.size() < most) {
+    double rate = 0;
+    const auto cycle = graph.best_cycle(rate);
+    if (!cycle || (!found.empty() && rate < found.front().second / 4)) break;
+    graph.take(*cycle, rate);
+    found.emplace_back(*cycle, rate);
+  }
+  if (found.empty()) return {natural_order(ranks.size())};
+  double slowest = found.front().second;
+  for (const auto& [cycle, rate] : found) slowest = std::min(slowest, rate);
+  std::vector<std::vector<std::size_t>> cycles;
+  for (const auto& [cycle, rate] : found)
+    for (double share = slowest; share <= rate * (1 + 1e-9) && cycles.size() < most;
+         share += slowest)
+      cycles.push_back(cycle);
+  return cycles;
+}
+
+}  // namespace
+
+std::size_t useful_channels(const Routing& routing, std::span<const Rank> group) {
+  const Topology& topology = routing.topology();
+  const std::vector<Rank> block = blocks_by_node(topology, group).front();
+  const NodeId node = topology[topology.device_of(block.front())].node;
+  std::size_t nics = 0;
+  for (const Device& device : topology.devices())
+    nics += device.kind == DeviceKind::nic && device.node == node && node != no_node;
+  return std::clamp<std::size_t>(nics, 1, block.size());
+}
+
+std::vector<std::vector<Rank>> ring_orders(Routing& routing, std::span<const Rank> group,
+                                           std::size_t channels) {
+  const Topology& topology = routing.topology();
+  const std::vector<std::vector<Rank>> blocks = blocks_by_node(topology, group);
+  std::vector<std::vector<Rank>> orders;
+  if (blocks.size() == 1) {
+    const auto cycles = node_cycles(routing, blocks.front());
+    const std::size_t count = channels == 0 ? cycles.size() : channels;
+    for (std::size_t c = 0; c < count; ++c) {
+      orders.emplace_back();
+      for (const std::size_t i : cycles[c % cycles.size()])
+        orders.back().push_back(blocks.front()[i]);
+    }
+    return orders;
+  }
+
+  std::map<std::size_t, std::vector<std::size_t>> inside;  // by size of the block
+  for (const std::vector<Rank>& block : blocks)
+    if (!inside.contains(block.size())) inside[block.size()] = node_cycles(routing, block).front();
+  const std::size_t count = channels == 0 ? useful_channels(routing, group) : channels;
+  for (std::size_t c = 0; c < count; ++c) {
+    std::vector<Rank>& order = orders.emplace_back();
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      const std::vector<std::size_t>& cycle = inside.at(blocks[b].size());
+      const std::size_t g = cycle.size();
+      for (std::size_t i = 0; i < g; ++i) {
+        const std::size_t along = b % 2 == 0 ? i : g - 1 - i;
+        order.push_back(blocks[b][cycle[(along + c) % g]]);
+      }
+    }
+  }
+  return orders;
+}
+
+}  // namespace rehearse

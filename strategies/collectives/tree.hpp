@@ -1,0 +1,61 @@
+// Binary trees as building blocks: the two trees of an all-reduce, and one alone for broadcast and
+// reduce.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "strategies/collectives/emission.hpp"
+
+namespace rehearse {
+
+/// A node's place in a tree over positions 0 … n-1.
+struct TreePlace {
+  std::optional<std::uint32_t> parent;
+  std::vector<std::uint32_t> children;
+  friend bool operator==(const TreePlace&, const TreePlace&) = default;
+};
+
+/// The two trees of Sanders, Speck and Träff: each spans all n positions, and whoever is an inner
+/// node in one is a leaf in the other (n even; with n odd one position is a leaf in both).
+struct TreePair {
+  std::vector<TreePlace> first, second;
+};
+TreePair double_binary_tree(std::size_t n);
+
+/// Trees of small trees: places of `inner` within each block, and of `outer` among the blocks,
+/// which are joined at their inner roots. For nodes of several ranks.
+std::vector<TreePlace> nested_tree(std::span<const TreePlace> outer,
+                                   std::span<const TreePlace> inner);
+
+/// One tree over ranks.
+struct Tree {
+  std::vector<Rank> ranks;  // by position
+  std::vector<TreePlace> places;
+  std::vector<HopId> up, down;          // by position: to its parent, from its parent
+  std::vector<std::vector<HopId>> own;  // by position: from its scratch to its data, per child
+};
+
+/// What goes through a tree. Pieces of every child but the first land in a scratch buffer first:
+/// `scratch`, the one after it, and so on, each as long as the data's buffer.
+struct TreeData {
+  Slice data;
+  Buffer scratch{};
+};
+
+enum class TreePart : std::uint8_t { all_reduce, reduce, broadcast };
+
+/// Adds the hops that `part` needs, each on a lane of its own from `lane` on; returns the next free
+/// lane. Ranks of different trees may be the same: give them different tags.
+std::uint16_t declare_tree(Pattern& pattern, Tree& tree, TreePart part, std::uint16_t lane,
+                           std::uint32_t tag, const Connection& like);
+
+/// Emits `chunks` pieces through all trees side by side, at most `rounds` of them.
+void emit_tree(Emission& out, std::span<const Tree> trees, std::span<const TreeData> data,
+               TreePart part, std::size_t chunks,
+               std::size_t rounds = std::numeric_limits<std::size_t>::max());
+
+}  // namespace rehearse
