@@ -1,0 +1,254 @@
+// Finding a machine's description, following `extends`, and building what it describes.
+#include "topology/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "topology/catalog.hpp"
+#include "topology/cluster_file.hpp"
+#include "topology/io_graph.hpp"
+#include "topology/io_nccl_xml.hpp"
+#include "topology/io_nvidia_smi.hpp"
+#include "topology/io_toml.hpp"
+#include "topology/text_file.hpp"
+
+namespace rehearse {
+
+namespace {
+
+// A text and what to call it. Catalog entries are called "catalog/dgx-h100.toml".
+struct Source {
+  std::string text, file;
+};
+
+const CatalogEntry* find_entry(std::string_view name) {
+  for (const CatalogEntry& entry : catalog())
+    if (entry.name == name) return &entry;
+  return nullptr;
+}
+
+Source source_of(const CatalogEntry& entry) {
+  return {std::string{entry.toml}, fmt::format("catalog/{}.toml", entry.name)};
+}
+
+// A name of the catalog; or a file, seen from the folder of the file that mentions it; or a
+// catalog file by its path, so that "catalog/dgx-h100.toml" works from any folder.
+Source find_source(const std::string& name, const std::string& mentioned_in) {
+  if (const CatalogEntry* entry = find_entry(name)) return source_of(*entry);
+  const std::filesystem::path beside =
+      std::filesystem::path{mentioned_in}.parent_path() / std::filesystem::path{name};
+  std::error_code status;
+  if (std::filesystem::exists(beside, status))
+    return {read_text_file(beside.string()), beside.string()};
+  if (name.starts_with("catalog/") && name.ends_with(".toml"))
+    if (const CatalogEntry* entry = find_entry(name.substr(8, name.size() - 13)))
+      return source_of(*entry);
+  if (name.find_first_of("/.") != std::string::npos)
+    throw InputError(fmt::format("no such file: '{}'", name));
+  std::vector<std::string> names;
+  for (const CatalogEntry& entry : catalog()) names.emplace_back(entry.name);
+  throw InputError(fmt::format("unknown cluster '{}'{} (`rehearse topo show` lists the catalog)",
+                               name, did_you_mean(name, names)));
+}
+
+// The document with everything it extends laid under it. A [cluster] of a scenario names its node
+// as a string: the same thing as `extends`.
+Value resolved(Value document, std::vector<std::string> chain) {
+  const std::string& file = chain.back();
+  const bool names_node = document.find("node") && document.find("node")->text();
+  const char* key = names_node ? "node" : "extends";
+  const Value* base = document.find(key);
+  if (!base) return document;
+  if (!base->text())
+    throw InputError(base->place,
+                     fmt::format("'extends' must be a string, not {}", kind_name(*base)));
+  const Place place = base->place;
+  const Source source = at_place(place, [&] { return find_source(*base->text(), file); });
+  const bool is_cycle = std::find(chain.begin(), chain.end(), source.file) != chain.end();
+  chain.push_back(source.file);
+  if (is_cycle)
+    throw InputError(place,
+                     fmt::format("'{}' goes in a circle: {}", key, fmt::join(chain, " -> ")));
+  Table& members = std::get<Table>(document.data);
+  std::erase_if(members, [&](const Member& m) { return m.key == key; });
+  Value under = resolved(parse_document(source.text, source.file), chain);
+  return overlaid(std::move(under), document);
+}
+
+// The node that another file describes, whatever its format.
+std::optional<Topology> node_from_file(Fields& fields, const std::string& file) {
+  using Parser = Topology (*)(std::string_view, const std::string&);
+  constexpr std::pair<const char*, Parser> parsers[] = {
+      {"nccl_xml", parse_nccl_xml}, {"nvidia_smi", parse_nvidia_smi}, {"graphml", parse_graphml}};
+  std::optional<Topology> node;
+  for (const auto& [key, parse] : parsers) {
+    const std::optional<std::string> name = fields.text(key);
+    if (!name || node) continue;
+    node = at_place(fields.place_of(key), [&] {
+      const Source source = find_source(*name, file);
+      return parse(source.text, source.file);
+    });
+  }
+  return node;
+}
+
+Topology node_of(Fields& fields, const std::string& file, const ClusterOverrides& overrides,
+                 Problems& problems) {
+  std::optional<std::size_t> gpus = fields.count("gpus_per_node", 1);
+  if (overrides.gpus_per_node) gpus = overrides.gpus_per_node;
+  if (std::optional<Topology> other = node_from_file(fields, file)) {
+    if (!gpus) return *other;
+    if (*gpus > other->rank_count())
+      fields.complain("gpus_per_node", fmt::format("the node has {} GPUs; {} were asked for",
+                                                   other->rank_count(), *gpus));
+    return with_fewer_gpus(*other, *gpus);
+  }
+  if (fields.any("device")) {
+    Topology explicit_node = read_devices_and_links(fields, problems);
+    return gpus ? with_fewer_gpus(explicit_node, *gpus) : explicit_node;
+  }
+  fields.require("node");
+  const Value* table = fields.any("node");
+  return table ? read_node(*table, gpus, problems) : Topology{};
+}
+
+// One node whose devices carry their names already; a file of several nodes is used as it is.
+bool joins_fabric(const Topology& node, std::size_t nodes) {
+  const bool needs_fabric_inside = node.links().empty() && node.rank_count() > 1;
+  return nodes > 1 || needs_fabric_inside;
+}
+
+Topology build(const Value& document, const std::string& file, const ClusterOverrides& overrides) {
+  Problems problems;
+  Fields fields{document, "the file", problems};
+  fields.count("schema", 1, 1);
+  fields.text("title");
+  const std::string name = fields.text("name").value_or("");
+  const std::size_t nodes = overrides.nodes.value_or(fields.count("nodes", 1).value_or(1));
+  Topology node = node_of(fields, file, overrides, problems);
+  node.name = name;
+  if (node.accelerators.empty()) read_accelerators(fields, problems, node);
+  if (node.protocols.empty()) read_protocols(fields, problems, node);
+  const Value* fabric_table = fields.any("fabric");
+  const Fabric fabric = fabric_table ? read_fabric(*fabric_table, problems) : Fabric{};
+  const bool is_shape = document.find("node") != nullptr;
+  fields.finish();
+  throw_if_any(std::move(problems));
+  if (!is_shape && !joins_fabric(node, nodes)) return node;
+  const Place place = overrides.nodes ? Place{} : fields.place_of("nodes");
+  return at_place(
+      place, [&] { return cluster(node, nodes, joins_fabric(node, nodes) ? fabric : Fabric{}); });
+}
+
+Topology parse_shape(std::string_view text, const std::string& file,
+                     const ClusterOverrides& overrides) {
+  Value document = parse_document(text, file);
+  if (const Value* inner = document.find("cluster")) {
+    Value cluster_table = *inner;
+    if (!cluster_table.table())
+      throw InputError(inner->place,
+                       fmt::format("'cluster' must be a table, not {}", kind_name(*inner)));
+    document = std::move(cluster_table);
+  }
+  return build(resolved(std::move(document), {file}), file, overrides);
+}
+
+enum class Format { cluster_file, nccl_xml, graphml, nvidia_smi };
+
+Format format_of(std::string_view text, const std::string& file) {
+  if (file.ends_with(".toml") || file.ends_with(".json")) return Format::cluster_file;
+  if (file.ends_with(".graphml")) return Format::graphml;
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  if (begin != std::string_view::npos && text[begin] == '<')
+    return text.find("<graphml") == std::string_view::npos ? Format::nccl_xml : Format::graphml;
+  if (file.ends_with(".xml")) return Format::nccl_xml;
+  return text.find("GPU0") == std::string_view::npos ? Format::cluster_file : Format::nvidia_smi;
+}
+
+}  // namespace
+
+Topology parse_cluster(std::string_view text, const std::string& file,
+                       const ClusterOverrides& overrides) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    throw InputError(Place{file}, "is empty");
+  const Format format = format_of(text, file);
+  if (format == Format::cluster_file) {
+    Topology topology = parse_shape(text, file, overrides);
+    check_reachable(topology, file);
+    return topology;
+  }
+  Topology node = format == Format::nccl_xml  ? parse_nccl_xml(text, file)
+                  : format == Format::graphml ? parse_graphml(text, file)
+                                              : parse_nvidia_smi(text, file);
+  if (overrides.gpus_per_node) {
+    if (*overrides.gpus_per_node > node.rank_count())
+      throw InputError(Place{file}, fmt::format("has {} GPUs; {} were asked for", node.rank_count(),
+                                                *overrides.gpus_per_node));
+    node = with_fewer_gpus(node, *overrides.gpus_per_node);
+  }
+  if (overrides.nodes.value_or(1) > 1)
+    throw InputError(Place{file}, fmt::format("describes no fabric to join {} nodes; name it in a "
+                                              "cluster file with a [fabric]",
+                                              *overrides.nodes));
+  check_reachable(node, file);
+  return node;
+}
+
+Topology load_cluster(const std::string& name_or_file, const ClusterOverrides& overrides) {
+  if (overrides.nodes == std::size_t{0} || overrides.gpus_per_node == std::size_t{0})
+    throw InputError("a cluster needs at least 1 node and 1 GPU in it");
+  const Source source = find_source(name_or_file, "");
+  return parse_cluster(source.text, source.file, overrides);
+}
+
+namespace {
+
+// Which devices can be reached from `begin` along links, or against them.
+std::vector<bool> reached_from(const Topology& topology, DeviceId begin, bool forward) {
+  const auto links = topology.links();
+  const std::size_t size = topology.devices().size();
+  std::vector<std::uint32_t> first(size + 1), next(links.size());
+  const auto near = [&](const Link& l) { return index(forward ? l.source : l.target); };
+  const auto far = [&](const Link& l) { return index(forward ? l.target : l.source); };
+  for (const Link& link : links) ++first[near(link) + 1];
+  for (std::size_t d = 0; d < size; ++d) first[d + 1] += first[d];
+  std::vector<std::uint32_t> place{first.begin(), first.end() - 1};
+  for (std::uint32_t l = 0; l < links.size(); ++l) next[place[near(links[l])]++] = l;
+  std::vector<bool> reached(size);
+  std::vector<std::size_t> open{index(begin)};
+  reached[index(begin)] = true;
+  while (!open.empty()) {
+    const std::size_t d = open.back();
+    open.pop_back();
+    if (topology.devices()[d].kind == DeviceKind::memory) continue;
+    for (std::uint32_t i = first[d]; i < first[d + 1]; ++i) {
+      const std::size_t to = far(links[next[i]]);
+      if (!reached[to]) open.push_back(to);
+      reached[to] = true;
+    }
+  }
+  return reached;
+}
+
+}  // namespace
+
+void check_reachable(const Topology& topology, const std::string& file) {
+  const auto ranks = topology.ranks();
+  if (ranks.empty())
+    throw InputError(Place{file}, "describes no GPU and no CPU: nobody could compute");
+  for (const bool forward : {true, false}) {
+    const std::vector<bool> reached = reached_from(topology, ranks[0], forward);
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      if (reached[index(ranks[r])]) continue;
+      const std::size_t from = forward ? 0 : r, to = forward ? r : 0;
+      throw InputError(Place{file},
+                       fmt::format("rank {} ('{}') cannot be reached from rank {} ('{}')", to,
+                                   topology[ranks[to]].name, from, topology[ranks[from]].name));
+    }
+  }
+}
+
+}  // namespace rehearse

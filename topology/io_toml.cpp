@@ -1,0 +1,217 @@
+// Explicit devices and links. Cables of equal directions are one [[link]] with `both = true`.
+#include "topology/io_toml.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <utility>
+
+#include "sim/quantity_text.hpp"
+#include "topology/generators.hpp"
+
+namespace rehearse {
+
+namespace {
+
+constexpr std::array<std::string_view, 5> device_kinds{"gpu", "nic", "switch", "cpu", "memory"};
+constexpr std::array<std::string_view, 6> link_kinds{"nvlink", "pcie",   "network",
+                                                     "socket", "memory", "other"};
+
+using Names = std::unordered_map<std::string, DeviceId>;
+
+Accelerator read_accelerator(const Value& table, Problems& problems) {
+  Fields fields{table, "[accelerator]", problems};
+  Accelerator accelerator;
+  fields.require("name");
+  accelerator.name = fields.text("name").value_or("");
+  accelerator.memory = fields.bytes("memory").value_or(Bytes{});
+  accelerator.memory_bandwidth =
+      fields.any("memory_bandwidth")
+          ? fields.bandwidth("memory_bandwidth").value_or(BytesPerSecond{})
+          : BytesPerSecond{};
+  if (const Value* peaks = fields.table("peak")) {
+    Fields rates{*peaks, "peak", problems};
+    for (const Member& member : *peaks->table())
+      if (const auto rate = rates.flops_rate(member.key))
+        accelerator.peaks.push_back({member.key, *rate});
+  }
+  fields.finish();
+  return accelerator;
+}
+
+void read_device(const Value& table, Problems& problems, Topology& topology, Names& names) {
+  Fields fields{table, "[[device]]", problems};
+  Device device;
+  for (const char* key : {"name", "kind"}) fields.require(key);
+  device.name = fields.text("name").value_or("");
+  if (const auto kind = fields.choice("kind", device_kinds))
+    device.kind = static_cast<DeviceKind>(*kind);
+  if (const auto node = fields.count("node", 0, most_devices - 1))
+    device.node = static_cast<NodeId>(*node);
+  device.reduces = fields.flag("reduces").value_or(false);
+  const std::size_t accelerators = std::max<std::size_t>(1, topology.accelerators.size());
+  device.accelerator =
+      static_cast<std::uint16_t>(fields.count("accelerator", 0, accelerators - 1).value_or(0));
+  fields.finish();
+  if (fields.any("name") && device.name.empty()) fields.complain("name", "a device needs a name");
+  const std::string name = device.name;
+  const DeviceId id = topology.add(std::move(device));
+  if (!name.empty() && !names.emplace(name, id).second)
+    fields.complain("name", fmt::format("duplicate device name '{}'", name));
+}
+
+std::optional<DeviceId> end_of_link(Fields& fields, std::string_view key, const Names& names) {
+  fields.require(key);
+  const std::optional<std::string> name = fields.text(key);
+  if (!name) return {};
+  if (const auto at = names.find(*name); at != names.end()) return at->second;
+  std::vector<std::string> candidates;
+  if (names.size() < 1000)  // a hint is not worth comparing with a million names
+    for (const auto& [known, id] : names) candidates.push_back(known);
+  std::sort(candidates.begin(), candidates.end());
+  fields.complain(key,
+                  fmt::format("unknown device '{}'{}", *name, did_you_mean(*name, candidates)));
+  return {};
+}
+
+void read_link(const Value& table, Problems& problems, Topology& topology, const Names& names) {
+  Fields fields{table, "[[link]]", problems};
+  Link link;
+  const auto source = end_of_link(fields, "source", names);
+  const auto target = end_of_link(fields, "target", names);
+  for (const char* key : {"bandwidth", "latency"}) fields.require(key);
+  const auto bandwidth = fields.bandwidth("bandwidth");
+  const auto latency = fields.time("latency");
+  if (const auto kind = fields.choice("kind", link_kinds))
+    link.kind = static_cast<LinkKind>(*kind);
+  else if (!fields.any("kind"))
+    link.kind = LinkKind::other;
+  const bool both = fields.flag("both").value_or(false);
+  fields.finish();
+  if (!source || !target || !bandwidth || !latency) return;
+  if (*source == *target) {
+    fields.complain("target", "a link from a device to itself");
+    return;
+  }
+  link.source = *source;
+  link.target = *target;
+  link.bandwidth = *bandwidth;
+  link.latency = *latency;
+  both ? topology.connect_both(link) : topology.connect(link);
+}
+
+}  // namespace
+
+void read_accelerators(Fields& fields, Problems& problems, Topology& topology) {
+  const Value* given = fields.any("accelerator");
+  if (!given) return;
+  if (!given->array()) {
+    topology.accelerators = {read_accelerator(*given, problems)};
+    return;
+  }
+  for (const Value& table : *given->array())
+    topology.accelerators.push_back(read_accelerator(table, problems));
+}
+
+void read_protocols(Fields& fields, Problems& problems, Topology& topology) {
+  for (const Value* table : fields.tables("protocol")) {
+    Fields each{*table, "[[protocol]]", problems};
+    Protocol protocol;
+    each.require("name");
+    protocol.name = each.text("name").value_or("");
+    protocol.overhead = each.time("overhead").value_or(Time{});
+    protocol.payload = each.number("payload").value_or(1);
+    if (!(protocol.payload > 0 && protocol.payload <= 1))
+      each.complain("payload", "'payload' must be above 0 and at most 1");
+    if (each.any("limit")) protocol.limit = each.bandwidth("limit").value_or(BytesPerSecond{});
+    each.finish();
+    topology.protocols.push_back(std::move(protocol));
+  }
+}
+
+Topology read_devices_and_links(Fields& fields, Problems& problems) {
+  Topology topology;
+  topology.name = fields.text("name").value_or("");
+  read_accelerators(fields, problems, topology);
+  read_protocols(fields, problems, topology);
+  const std::vector<const Value*> devices = fields.tables("device");
+  if (devices.size() > most_devices) {
+    fields.complain("device", fmt::format("{} devices are more than the {} supported",
+                                          devices.size(), most_devices));
+    return topology;
+  }
+  Names names;
+  for (const Value* device : devices) read_device(*device, problems, topology, names);
+  for (const Value* link : fields.tables("link")) read_link(*link, problems, topology, names);
+  return topology;
+}
+
+namespace {
+
+// TOML basic strings: quotes, backslashes and control characters are escaped.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else
+      out += c;
+  }
+  return out + '"';
+}
+
+void write_accelerator(std::string& out, const Accelerator& accelerator) {
+  out += fmt::format("\n[[accelerator]]\nname = {}\nmemory = \"{}\"\n", quoted(accelerator.name),
+                     to_text(accelerator.memory));
+  if (accelerator.memory_bandwidth.count() > 0)
+    out += fmt::format("memory_bandwidth = \"{}\"\n", to_text(accelerator.memory_bandwidth));
+  if (accelerator.peaks.empty()) return;
+  out += "[accelerator.peak]\n";
+  for (const Accelerator::Peak& peak : accelerator.peaks)
+    out += fmt::format("{} = \"{}\"\n", quoted(peak.precision), to_text(peak.rate));
+}
+
+void write_protocol(std::string& out, const Protocol& protocol) {
+  out += fmt::format("\n[[protocol]]\nname = {}\noverhead = \"{}\"\npayload = {:#}\n",
+                     quoted(protocol.name), to_text(protocol.overhead), protocol.payload);
+  if (protocol.limit.count() > 0) out += fmt::format("limit = \"{}\"\n", to_text(protocol.limit));
+}
+
+void write_device(std::string& out, const Device& device) {
+  out += fmt::format("\n[[device]]\nname = {}\nkind = \"{}\"\n", quoted(device.name),
+                     to_string(device.kind));
+  if (device.node != no_node) out += fmt::format("node = {}\n", index(device.node));
+  if (device.accelerator != 0) out += fmt::format("accelerator = {}\n", device.accelerator);
+  if (device.reduces) out += "reduces = true\n";
+}
+
+bool is_reverse(const Link& a, const Link& b) {
+  return a.source == b.target && a.target == b.source && a.bandwidth == b.bandwidth &&
+         a.latency == b.latency && a.kind == b.kind;
+}
+
+}  // namespace
+
+std::string write_toml(const Topology& topology) {
+  std::string out = fmt::format("schema = 1\nname = {}\n", quoted(topology.name));
+  for (const Accelerator& accelerator : topology.accelerators) write_accelerator(out, accelerator);
+  for (const Protocol& protocol : topology.protocols) write_protocol(out, protocol);
+  for (const Device& device : topology.devices()) write_device(out, device);
+  const auto links = topology.links();
+  for (std::size_t l = 0; l < links.size(); ++l) {
+    const Link& link = links[l];
+    const bool both = l + 1 < links.size() && is_reverse(link, links[l + 1]);
+    out += fmt::format("\n[[link]]\nsource = {}\ntarget = {}\nbandwidth = \"{}\"\n",
+                       quoted(topology[link.source].name), quoted(topology[link.target].name),
+                       to_text(link.bandwidth));
+    out += fmt::format("latency = \"{}\"\nkind = \"{}\"\n", to_text(link.latency),
+                       to_string(link.kind));
+    if (both) out += "both = true\n", ++l;
+  }
+  return out;
+}
+
+}  // namespace rehearse

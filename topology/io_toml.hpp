@@ -1,0 +1,22 @@
+// A Topology device by device and link by link, in TOML: the form in which every Topology can be
+// written and read back exactly. Shapes in few lines are topology/cluster_file.hpp.
+#pragma once
+
+#include <string>
+
+#include "topology/document.hpp"
+#include "topology/fields.hpp"
+#include "topology/topology.hpp"
+
+namespace rehearse {
+
+/// Reads [[device]], [[link]], [accelerator] or [[accelerator]], [[protocol]] and `name`.
+Topology read_devices_and_links(Fields& fields, Problems& problems);
+/// The accelerators and protocols only, into a topology that comes from elsewhere.
+void read_accelerators(Fields& fields, Problems& problems, Topology& topology);
+void read_protocols(Fields& fields, Problems& problems, Topology& topology);
+
+/// As a cluster file; `parse_cluster` gives an equal Topology back.
+std::string write_toml(const Topology& topology);
+
+}  // namespace rehearse

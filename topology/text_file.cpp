@@ -1,0 +1,104 @@
+// Reading with the checks that spare every parser behind it a surprise.
+#include "topology/text_file.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "sim/error.hpp"
+
+namespace rehearse {
+
+namespace {
+
+constexpr std::size_t largest = std::size_t{64} << 20;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
+
+[[noreturn]] void fail(const std::string& file, std::string_view verb) {
+  throw InputError(Place{file}, fmt::format("cannot {}: {}", verb, std::strerror(errno)));
+}
+
+// How many bytes the UTF-8 sequence at the begin of `text` has; 0 when it is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead == 0) return 0;
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  // Overlong forms, surrogates, and what lies beyond the last code point.
+  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f)) return 0;
+  if ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f)) return 0;
+  return length;
+}
+
+}  // namespace
+
+std::string read_text_file(const std::string& file) {
+  std::error_code status;
+  if (std::filesystem::is_directory(file, status))
+    throw InputError(Place{file}, "is a directory, not a file");
+  const OpenFile in{std::fopen(file.c_str(), "rb")};
+  if (!in) fail(file, "read");
+  std::string text;
+  char block[1 << 16];
+  while (const std::size_t got = std::fread(block, 1, sizeof block, in.get())) {
+    text.append(block, got);
+    if (text.size() > largest) throw InputError(Place{file}, "is larger than 64 MiB");
+  }
+  if (std::ferror(in.get())) fail(file, "read");
+  return text;
+}
+
+void write_text_file(const std::string& file, std::string_view text) {
+  if (file == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  const std::string temporary = fmt::format("{}.{}.tmp", file, ::getpid());
+  OpenFile out{std::fopen(temporary.c_str(), "wb")};
+  if (!out) fail(file, "write");
+  const bool written = std::fwrite(text.data(), 1, text.size(), out.get()) == text.size();
+  const bool closed = std::fclose(out.release()) == 0;
+  if (written && closed && std::rename(temporary.c_str(), file.c_str()) == 0) return;
+  const int reason = errno;
+  std::remove(temporary.c_str());
+  errno = reason;
+  fail(file, "write");
+}
+
+void check_utf8(std::string_view text, const std::string& file) {
+  std::uint32_t line = 1, column = 1;
+  while (!text.empty()) {
+    const std::size_t length = sequence_length(text);
+    if (length == 0)
+      throw InputError(
+          Place{file, line, column},
+          fmt::format("byte 0x{:02x} is not UTF-8 text", static_cast<unsigned char>(text.front())));
+    ++column;
+    if (text.front() == '\n') ++line, column = 1;
+    text.remove_prefix(length);
+  }
+}
+
+std::string one_line(std::string_view message) {
+  std::string line{message.substr(0, 300)};
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  while (!line.empty() && (line.back() == ' ' || line.back() == '.')) line.pop_back();
+  return line;
+}
+
+}  // namespace rehearse
