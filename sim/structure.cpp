@@ -10,8 +10,8 @@ namespace {
 
 class Inspector {
  public:
-  Inspector(const Program& program, std::size_t ranks, std::size_t links, std::size_t most)
-      : program_{program}, ranks_{ranks}, links_{links}, most_{most} {}
+  Inspector(const Program& program, const Surroundings& around, std::size_t most)
+      : program_{program}, around_{around}, most_{most} {}
 
   std::vector<std::string> run() {
     for (std::size_t c = 0; c < program_.connections().size() && !full(); ++c) connection(c);
@@ -35,9 +35,9 @@ class Inspector {
   void connection(std::size_t c) {
     const Connection& connection = program_.connections()[c];
     const auto rank = [&](Rank r) {
-      if (index(r) >= ranks_)
+      if (index(r) >= around_.ranks)
         complain(fmt::format("connection c{} names rank {}, but there are {} ranks", c, index(r),
-                             ranks_));
+                             around_.ranks));
     };
     if (connection.shape != Connection::Shape::switch_reduce) rank(connection.source);
     if (connection.shape != Connection::Shape::multicast) rank(connection.target);
@@ -57,9 +57,9 @@ class Inspector {
                            program_.folded.size(), program_.connections().size()));
     for (std::size_t c = 0; c < program_.folded.size() && !full(); ++c)
       for (const FoldedPath::Crossing& crossing : program_.folded[c].crossings) {
-        if (index(crossing.link) >= links_)
+        if (index(crossing.link) >= around_.links)
           complain(fmt::format("connection c{} crosses link {}, but there are {} links", c,
-                               index(crossing.link), links_));
+                               index(crossing.link), around_.links));
         if (crossing.weight == 0)
           complain(
               fmt::format("connection c{} crosses link {} with weight 0", c, index(crossing.link)));
@@ -76,8 +76,9 @@ class Inspector {
   }
 
   void rank(OpId id, Rank rank) {
-    if (index(rank) >= ranks_)
-      complain(id, fmt::format("is on rank {}, but there are {} ranks", index(rank), ranks_));
+    if (index(rank) >= around_.ranks)
+      complain(id,
+               fmt::format("is on rank {}, but there are {} ranks", index(rank), around_.ranks));
   }
 
   void edges(OpId id) {
@@ -86,7 +87,7 @@ class Inspector {
         complain(id, fmt::format("waits for op {}, which does not exist", index(input)));
       else if (input == id)
         complain(id, "waits for itself");
-      else if (input > id)
+      else if (input > id && !around_.forward_edges)
         complain(id, fmt::format("waits for op {}, which comes later", index(input)));
     }
   }
@@ -124,15 +125,16 @@ class Inspector {
   }
 
   const Program& program_;
-  std::size_t ranks_, links_, most_;
+  const Surroundings& around_;
+  std::size_t most_;
   std::vector<std::string> problems_;
 };
 
 }  // namespace
 
-std::vector<std::string> structural_problems(const Program& program, std::size_t ranks,
-                                             std::size_t links, std::size_t most) {
-  return Inspector{program, ranks, links, most}.run();
+std::vector<std::string> structural_problems(const Program& program, const Surroundings& around,
+                                             std::size_t most) {
+  return Inspector{program, around, most}.run();
 }
 
 }  // namespace rehearse

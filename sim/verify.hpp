@@ -30,9 +30,15 @@ std::optional<Race> verify(const Program& program);
 /// [0, 512), in no certain order"
 std::string describe(const Program& program, const Race& race);
 
+/// What a Program is checked against.
+struct Surroundings {
+  std::size_t ranks = 0, links = 0;  // of the machine
+  bool forward_edges = false;        // accepted; whether they make a circle is another question
+};
+
 /// What an executor may rely on, in one line each: edges to earlier ops, ranks and links that the
 /// machine has, known connections and protocols, sizes that are not negative.
-std::vector<std::string> structural_problems(const Program& program, std::size_t ranks,
-                                             std::size_t links, std::size_t most = 20);
+std::vector<std::string> structural_problems(const Program& program, const Surroundings& around,
+                                             std::size_t most = 20);
 
 }  // namespace rehearse

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/error.hpp"
+#include "sim/explain.hpp"
 #include "sim/stream_table.hpp"
 #include "tools/kernel_names.hpp"
 #include "tools/link_counters.hpp"
@@ -182,7 +183,8 @@ class TraceWriter {
         [](const Timeline::Contention& contention, OpId op) { return contention.op < op; });
     if (loss == timeline_.contentions.end() || loss->op != id) return;
     put(", \"lost to sharing (us)\": {}", microseconds(loss->lost));
-    if (loss->link != no_link) put(", \"held by\": {}", json_string(link_name(loss->link)));
+    if (loss->link != no_link)
+      put(", \"held by\": {}", json_string(link_name(topology_, loss->link)));
   }
 
   // An arrow leaves just before its slice ends: at the very end no slice encloses it any more.
@@ -207,11 +209,6 @@ class TraceWriter {
     }
   }
 
-  std::string link_name(LinkId id) const {
-    const Link& link = topology_[id];
-    return topology_[link.source].name + " -> " + topology_[link.target].name;
-  }
-
   void counters() {
     const std::vector<LinkLoad> loads =
         link_loads(program_, timeline_, paths_, shown_, options_.links);
@@ -220,8 +217,8 @@ class TraceWriter {
     name_track(pid, "links");
     for (const LinkLoad& load : loads) {
       // Parallel links join the same devices; their numbers keep their counters apart.
-      const std::string name =
-          json_string(fmt::format("{} (link {})", link_name(load.link), index(load.link)));
+      const std::string name = json_string(
+          fmt::format("{} (link {})", link_name(topology_, load.link), index(load.link)));
       for (const LinkLoad::Step& step : load.steps)
         event(
             "\"ph\": \"C\", \"name\": {}, \"pid\": {}, \"ts\": {}, \"args\": {{\"GB/s\": "

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const Program program = parse_program(text, "fuzz");
     ASSERT(parse_program(to_text(program), "again") == program);
-    structural_problems(program, 8, 8);
+    structural_problems(program, {8, 8});
     find_races(program);
   } catch (const InputError&) {
   } catch (const CheckFailed&) {

@@ -48,7 +48,7 @@ TEST(ProgramText, WordsCommentsAndForwardEdgesAreWelcome) {
       "circle");
   EXPECT_EQ(program.after(OpId{0})[0], OpId{1});
   EXPECT_THROW(verify(program), CheckFailed);
-  EXPECT_EQ(structural_problems(program, 2, 0).size(), 1u);
+  EXPECT_EQ(structural_problems(program, {2, 0}).size(), 1u);
 }
 
 TEST(ProgramText, RandomProgramsComeBackEqual) {

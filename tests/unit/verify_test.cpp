@@ -169,7 +169,7 @@ TEST(Structure, AcceptsWhatTheBuildersBuild) {
   Pair pair;
   const OpId a = pair.send(pair.there, 0, 0, 64);
   pair.compute(Rank{1}, {Buffer{0}, {}, 64_B}, false, {a});
-  EXPECT_TRUE(structural_problems(pair.program, 2, 0).empty());
+  EXPECT_TRUE(structural_problems(pair.program, {2, 0}).empty());
 }
 
 TEST(Structure, NamesWhatPointsNowhere) {
@@ -183,8 +183,9 @@ TEST(Structure, NamesWhatPointsNowhere) {
       "op 0 'op' (rank 7, compute) is on rank 7, but there are 2 ranks",
       "op 0 'op' (rank 7, compute) waits for op 1, which comes later",
       "op 0 'op' (rank 7, compute) waits for itself"};
-  EXPECT_EQ(structural_problems(pair.program, 2, 4), expected);
-  EXPECT_EQ(structural_problems(pair.program, 2, 4, 2).size(), 2u);
+  EXPECT_EQ(structural_problems(pair.program, {2, 4}), expected);
+  EXPECT_EQ(structural_problems(pair.program, {2, 4}, 2).size(), 2u);
+  EXPECT_EQ(structural_problems(pair.program, {2, 4, true}).size(), 3u) << "the later op is fine";
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// Engines by name.
+#include "tools/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "sim/fast_simulator.hpp"
+#ifdef REHEARSE_HAS_SIMGRID
+#include "sim/simgrid_simulator.hpp"
+#endif
+
+namespace rehearse {
+
+std::unique_ptr<Executor> make_engine(std::string_view name, Routing& routing,
+                                      const CostModel& cost) {
+  if (name == "fast") return std::make_unique<FastSimulator>(routing, cost);
+  if (name == "simgrid") {
+#ifdef REHEARSE_HAS_SIMGRID
+    return std::make_unique<SimGridSimulator>(routing, cost);
+#else
+    throw NothingToRunOn(
+        "this build has no SimGrid; install libsimgrid-dev and build again, or "
+        "choose --engine fast");
+#endif
+  }
+  const std::vector<std::string> known{"fast", "simgrid"};
+  throw InputError(fmt::format("unknown engine '{}'{}; the engines are fast and simgrid", name,
+                               did_you_mean(name, known)));
+}
+
+}  // namespace rehearse

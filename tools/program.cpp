@@ -1,0 +1,204 @@
+// `rehearse program show|verify|run FILE`: a Program in its text form, looked at, proved free of
+// races, simulated.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sim/cost_model.hpp"
+#include "sim/error.hpp"
+#include "sim/explain.hpp"
+#include "sim/program_text.hpp"
+#include "sim/verify.hpp"
+#include "tools/commands.hpp"
+#include "tools/engine.hpp"
+#include "tools/output_file.hpp"
+#include "tools/trace_writer.hpp"
+#include "topology/cluster.hpp"
+#include "topology/text_file.hpp"
+
+namespace rehearse {
+
+namespace {
+
+struct Options {
+  std::string file, cluster, engine = "fast", json, trace, trace_ranks;
+  std::uint32_t op = UINT32_MAX;
+  bool explain = false;
+};
+
+Program load(const Options& options) {
+  return parse_program(read_text_file(options.file), options.file);
+}
+
+struct Summary {
+  std::array<std::size_t, 4> ops{};  // by WorkKind
+  std::size_t ranks = 0, edges = 0;
+  Bytes size, wire;
+};
+
+Summary summarise(const Program& program) {
+  Summary summary;
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const Program::Op& op = program.ops()[i];
+    ++summary.ops[static_cast<std::size_t>(op.kind)];
+    summary.ranks = std::max(summary.ranks, index(op.rank) + 1);
+    summary.edges += program.after(static_cast<OpId>(i)).size();
+    if (op.kind == WorkKind::collective)
+      for (const Rank rank : program.collective(op).group)
+        summary.ranks = std::max(summary.ranks, index(rank) + 1);
+    if (op.kind != WorkKind::transfer) continue;
+    summary.size += program.transfer(op).size;
+    summary.wire += program.transfer(op).wire;
+  }
+  for (const Connection& connection : program.connections()) {
+    summary.ranks =
+        std::max({summary.ranks, index(connection.source) + 1, index(connection.target) + 1});
+    for (const Rank rank : connection.others)
+      summary.ranks = std::max(summary.ranks, index(rank) + 1);
+  }
+  return summary;
+}
+
+void show(const Options& options) {
+  const Program program = load(options);
+  const Summary summary = summarise(program);
+  const auto count = [&](WorkKind kind) { return summary.ops[static_cast<std::size_t>(kind)]; };
+  fmt::print("ops          {}\n", program.size());
+  fmt::print("  transfers  {}, {} of data, {} on the wire\n", count(WorkKind::transfer),
+             readable(summary.size), readable(summary.wire));
+  fmt::print("  computes   {}\n", count(WorkKind::compute));
+  fmt::print("  collectives {}\n", count(WorkKind::collective));
+  fmt::print("  markers    {}\n", count(WorkKind::marker));
+  fmt::print("edges        {}\n", summary.edges);
+  fmt::print("ranks        {}\n", summary.ranks);
+  fmt::print("connections  {}{}\n", program.connections().size(),
+             program.folded.empty() ? "" : ", folded: each stands for many");
+}
+
+void verify_file(const Options& options) {
+  const Program program = load(options);
+  if (!program.folded.empty())
+    throw InputError({options.file},
+                     "the program is folded, and says nothing about the ranks it leaves out; "
+                     "verify the whole one");
+  const std::vector<Race> races = find_races(program);
+  if (races.empty()) {
+    fmt::print("no race in {} ops\n", program.size());
+    return;
+  }
+  for (std::size_t i = 1; i < races.size(); ++i)
+    fmt::print("race: {}\n", describe(program, races[i]));
+  throw CheckFailed(fmt::format("race: {}", describe(program, races.front())));
+}
+
+// What a machine must have for the program; whether it can finish is the engine's business.
+void check_fits(const Program& program, const Topology& topology, const std::string& file) {
+  const Surroundings around{topology.rank_count(), topology.links().size(), true};
+  std::vector<Problem> problems;
+  for (const std::string& problem : structural_problems(program, around))
+    problems.push_back({{file}, problem});
+  for (std::size_t i = 0; i < program.size() && problems.empty(); ++i)
+    if (program.ops()[i].kind == WorkKind::collective)
+      problems.push_back({{file},
+                          program.describe(static_cast<OpId>(i)) +
+                              " is a whole collective; the engines run its transfers"});
+  if (!problems.empty()) throw InputError(std::move(problems));
+}
+
+nlohmann::ordered_json to_json(const Options& options, const Program& program,
+                               const Topology& topology, const Timeline& timeline) {
+  nlohmann::ordered_json links = nlohmann::ordered_json::array();
+  const double seconds = timeline.makespan.seconds().count();
+  for (std::size_t l = 0; l < timeline.link_bytes.size(); ++l) {
+    const auto bytes = timeline.link_bytes[l].count();
+    if (bytes == 0) continue;
+    const Link& link = topology.links()[l];
+    links.push_back({{"link", l},
+                     {"source", topology[link.source].name},
+                     {"target", topology[link.target].name},
+                     {"bytes", bytes},
+                     {"load", static_cast<double>(bytes) / (link.bandwidth.count() * seconds)}});
+  }
+  nlohmann::ordered_json path = nlohmann::ordered_json::array();
+  for (const OpId id : critical_path(timeline)) path.push_back(index(id));
+  return {{"program", options.file},
+          {"cluster", options.cluster},
+          {"engine", options.engine},
+          {"makespan_us", seconds * 1e6},
+          {"makespan_ps", timeline.makespan.ps()},
+          {"ops", program.size()},
+          {"transfers", program.transfer_count()},
+          {"events", timeline.events},
+          {"fingerprint", fmt::format("{:016x}", fingerprint(timeline))},
+          {"critical_path", path},
+          {"links", links}};
+}
+
+void run(const Options& options) {
+  const Program program = load(options);
+  const Topology topology = load_cluster(options.cluster);
+  check_fits(program, topology, options.file);
+  if (options.op != UINT32_MAX && options.op >= program.size())
+    throw InputError(fmt::format("--op {}: the program has {} ops", options.op, program.size()));
+  TraceOptions trace;
+  if (!options.trace_ranks.empty())
+    trace.ranks = parse_ranks(options.trace_ranks, topology.rank_count());
+  Routing routing{topology};
+  const Roofline cost;
+  const Timeline timeline = make_engine(options.engine, routing, cost)->run(program);
+  const Paths paths{program, routing};
+  // With results on standard output, the words go where they do not get in the way.
+  const bool quiet = options.json == "-" || options.trace == "-";
+  std::FILE* const words = quiet ? stderr : stdout;
+  fmt::print(words, "makespan {}\n", readable(timeline.makespan));
+  fmt::print(words, "{}{}", explain_critical_path(program, timeline),
+             explain_links(timeline, topology));
+  if (options.op != UINT32_MAX)
+    fmt::print(words, "{}",
+               explain_op(program, timeline, paths, topology, static_cast<OpId>(options.op)));
+  if (options.explain)
+    for (const OpId id : critical_path(timeline))
+      fmt::print(words, "{}", explain_op(program, timeline, paths, topology, id));
+  if (!options.json.empty())
+    write_output(options.json,
+                 to_json(options, program, topology, timeline)
+                         .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+                     "\n");
+  if (options.trace.empty()) return;
+  OutputFile out{options.trace};
+  write_trace(out, program, timeline, paths, topology, trace);
+  out.finish();
+}
+
+}  // namespace
+
+void add_program_command(CLI::App& app) {
+  CLI::App* const command =
+      app.add_subcommand("program", "Look at a program file, prove it free of races, simulate it");
+  command->require_subcommand(1);
+  // Callbacks outlive this function; each holds its share of the options.
+  const auto options = std::make_shared<Options>();
+  const auto add = [&](const char* name, const char* help, void (*action)(const Options&)) {
+    CLI::App* const sub = command->add_subcommand(name, help);
+    sub->add_option("FILE", options->file, "A program in its text form")->required();
+    sub->callback([options, action] { action(*options); });
+    return sub;
+  };
+  add("show", "Count its ops, ranks and bytes", show);
+  add("verify", "Prove that no two ops race, or name them", verify_file);
+  CLI::App* const sub = add("run", "Simulate it on a cluster", run);
+  sub->add_option("--cluster", options->cluster, "A name of the catalog, or a file")->required();
+  sub->add_option("--engine", options->engine, "fast or simgrid")->capture_default_str();
+  sub->add_option("--json", options->json, "Write the result as JSON; - is standard output");
+  sub->add_option("--trace", options->trace, "Write a trace for Perfetto (.json or .json.gz)");
+  sub->add_option("--trace-ranks", options->trace_ranks, "Which ranks it shows, as in 0-7,12");
+  sub->add_option("--op", options->op, "Say why this op ran when it did");
+  sub->add_flag("--explain", options->explain, "Say so for every op of the critical path");
+}
+
+}  // namespace rehearse

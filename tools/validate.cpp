@@ -1,0 +1,66 @@
+// `rehearse validate FILE…`: every mistake of every file, or "ok".
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "sim/program_text.hpp"
+#include "tools/commands.hpp"
+#include "topology/cluster.hpp"
+#include "topology/text_file.hpp"
+
+namespace rehearse {
+
+namespace {
+
+// A program says so in its first line; everything else describes a machine, and the file's ending
+// tells how.
+bool is_program(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const std::size_t word = line.find_first_not_of(" \t\r");
+    if (word != line.npos && line[word] != '#')
+      return line.substr(word).starts_with("rehearse program");
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return false;
+}
+
+std::string validate(const std::string& file) {
+  const std::string text = read_text_file(file);
+  if (is_program(text)) {
+    const Program program = parse_program(text, file);
+    return fmt::format("program of {} ops", program.size());
+  }
+  const Topology topology = load_cluster(file);
+  return fmt::format("cluster of {} ranks, {} devices, {} links", topology.rank_count(),
+                     topology.devices().size(), topology.links().size());
+}
+
+// The mistakes of one file must not hide those of the next, so they are gathered here.
+void validate_all(const std::vector<std::string>& files) {
+  std::vector<Problem> problems;
+  for (const std::string& file : files) {
+    try {
+      fmt::print("{}: ok, {}\n", file, validate(file));
+    } catch (const InputError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
+  }
+  if (!problems.empty()) throw InputError(std::move(problems));
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& app) {
+  CLI::App* const command = app.add_subcommand(
+      "validate", "Check cluster, topology and program files: every mistake, or ok");
+  const auto files = std::make_shared<std::vector<std::string>>();
+  command->add_option("FILE", *files, "Files to check")->required();
+  command->callback([files] { validate_all(*files); });
+}
+
+}  // namespace rehearse
