@@ -96,6 +96,7 @@ NodeShape read_host(Fields& fields, Problems& problems) {
   shape.nics = fields.count("nics").value_or(0);
   shape.switches = fields.count("switches").value_or(0);
   shape.sockets = fields.count("sockets").value_or(0);
+  shape.board = fields.count("sockets_per_board", 1).value_or(0);
   const auto cable = [&](std::string_view key, bool is_needed) {
     if (is_needed) fields.require(key);
     return read_cable(fields, key, problems);

@@ -137,6 +137,7 @@ Places add_devices(Topology& node, const NodeShape& shape) {
 
 void connect_host(Topology& node, const NodeShape& shape, const Places& at) {
   if (shape.sockets == 0) return;
+  const std::size_t board = shape.board > 0 ? shape.board : shape.sockets;
   const std::size_t slots = shape.switches > 0 ? shape.switches : shape.sockets;
   const std::size_t slot = shape.switches > 0 ? at.pcie : at.cpu;
   for (std::size_t i = 0; i < shape.gpus; ++i)
@@ -147,7 +148,7 @@ void connect_host(Topology& node, const NodeShape& shape, const Places& at) {
     join(node, at.pcie + i, at.cpu + i * shape.sockets / shape.switches, shape.uplink,
          LinkKind::pcie);
   for (std::size_t i = 0; i < shape.sockets; ++i)
-    for (std::size_t j = i + 1; j < shape.sockets; ++j)
+    for (std::size_t j = i + 1; j < shape.sockets && i / board == j / board; ++j)
       join(node, at.cpu + i, at.cpu + j, shape.socket, LinkKind::socket);
   if (shape.memory.bandwidth.count() > 0)
     for (std::size_t i = 0; i < shape.sockets; ++i)

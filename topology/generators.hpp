@@ -51,6 +51,7 @@ enum class Mesh : std::uint8_t {
 /// there is no tree at all.
 struct NodeShape {
   std::size_t gpus = 8, nics = 0, switches = 0, sockets = 0;
+  std::size_t board = 0;  // sockets joined by `socket`: this many each; 0: all (NVL72: 2 a tray)
   Cable gpu_port, nic_port, uplink, socket, memory;  // memory without bandwidth: not modelled
   LinkKind gpu_port_kind = LinkKind::pcie;  // nvlink where the CPU speaks it (Summit, Grace)
   Mesh mesh = Mesh::none;
