@@ -1,5 +1,4 @@
 // Our engine against SimGrid on random Programs and random machines.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sim/program_text.hpp"
@@ -14,20 +13,18 @@ class RandomPrograms : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(RandomPrograms, BothEnginesAgree) {
   constexpr std::uint64_t seeds = 50;
-  double largest = 0;
   for (std::uint64_t seed = seeds * GetParam(); seed < seeds * (GetParam() + 1); ++seed) {
     Draw draw{seed};
     const Topology topology = random_topology(draw);
     const Program program = random_program(draw, topology);
     Routing routing{topology};
-    const Difference difference = largest_difference(program, routing);
-    EXPECT_LE(difference.relative, engines_agree_within)
+    const Difference difference = compare_engines(program, routing);
+    // Far below the promise: programs this short cannot magnify a rounding.
+    EXPECT_LE(difference.relative, 1e-6)
         << difference.where << "\nseed " << seed << " on a " << topology.name << " of "
         << topology.rank_count() << " ranks:\n"
         << to_text(program);
-    largest = std::max(largest, difference.relative);
   }
-  RecordProperty("largest_difference", fmt::format("{:.2e}", largest));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range<std::uint64_t>(0, 8));

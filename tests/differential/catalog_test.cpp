@@ -1,0 +1,125 @@
+// Our engine against SimGrid for every collective, with every algorithm, on every catalog machine:
+// the programs that users run, with real routes, channels and protocols.
+//
+// Where pipelines of several channels contend for links, a flow that begins a little earlier is
+// shared a little less, so its successor begins earlier by twice as much: a picosecond's rounding
+// doubles with each hop. Long ones are therefore compared with care (see the last test).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "sim/program_text.hpp"
+#include "strategies/collectives/rehearsal.hpp"
+#include "tests/differential/engines.hpp"
+#include "topology/catalog.hpp"
+#include "topology/cluster.hpp"
+
+namespace rehearse {
+namespace {
+
+std::vector<std::string> machines() {
+  std::vector<std::string> names;
+  for (const CatalogEntry& entry : catalog()) names.emplace_back(entry.name);
+  return names;
+}
+
+// Two nodes, so that both kinds of links are crossed; some machines are one node only.
+Topology some_nodes(const std::string& name) {
+  try {
+    return load_cluster(name, {.nodes = 2});
+  } catch (const InputError&) {
+    return load_cluster(name);
+  }
+}
+
+// Of large nodes only some ranks take part: SimGrid's time grows faster than the square of flows.
+std::vector<Rank> some_ranks(const Topology& topology) {
+  constexpr std::size_t most = 16;
+  const std::size_t ranks = topology.rank_count(), count = std::min(most, ranks);
+  std::vector<Rank> group;
+  for (std::size_t i = 0; i < count; ++i) group.push_back(static_cast<Rank>(i * ranks / count));
+  return group;
+}
+
+constexpr std::array kinds{CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
+                           CollectiveKind::all_gather, CollectiveKind::broadcast,
+                           CollectiveKind::reduce,     CollectiveKind::all_to_all,
+                           CollectiveKind::send_recv};
+
+class CatalogMachine : public testing::TestWithParam<std::string> {
+ protected:
+  void compare(const Algorithm& algorithm, const CollectiveShape& shape, Routing& routing) {
+    CollectiveRehearsal rehearsal{algorithm, shape, routing, Detail::transfers};
+    for (const Bytes size : {100'004_B, 2_MiB}) {
+      const Program program = rehearsal.program(size);
+      const Difference difference = compare_engines(program, routing);
+      ++compared_;
+      EXPECT_LE(difference.relative, engines_agree_within)
+          << difference.where << "\n"
+          << to_string(shape.kind) << " of " << size.count() << " B by " << algorithm.name
+          << " with protocol " << shape.protocol << " on " << GetParam() << ":\n"
+          << (program.size() <= 200 ? to_text(program) : fmt::format("({} ops)", program.size()));
+    }
+  }
+  int compared_ = 0;
+};
+
+TEST_P(CatalogMachine, BothEnginesAgreeOnEveryCollective) {
+  const Topology topology = some_nodes(GetParam());
+  Routing routing{topology};
+  const std::size_t protocols = std::max<std::size_t>(1, topology.protocols.size());
+  for (const CollectiveKind kind : kinds)
+    for (const Algorithm& algorithm : algorithms())
+      for (std::size_t protocol = 0; protocol < protocols; ++protocol) {
+        const CollectiveShape shape{.kind = kind,
+                                    .group = some_ranks(topology),
+                                    .root = 1,
+                                    .protocol = static_cast<std::uint16_t>(protocol)};
+        if (!algorithm.refusal(shape, topology)) compare(algorithm, shape, routing);
+      }
+  EXPECT_GE(compared_, 14) << "every collective has at least one algorithm";
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, CatalogMachine, testing::ValuesIn(machines()),
+                         [](const auto& machine) {
+                           std::string name = machine.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// The same machine, every link a picosecond longer.
+Topology nudged(const Topology& topology) {
+  Topology copy;
+  copy.accelerators = topology.accelerators;
+  copy.protocols = topology.protocols;
+  for (const Device& device : topology.devices()) copy.add(device);
+  for (Link link : topology.links()) {
+    link.latency += Time::picoseconds(1);
+    copy.connect(link);
+  }
+  return copy;
+}
+
+TEST(ContendedPipelines, MagnifyAPicosecondInOneEngineAsMuchAsBetweenTwo) {
+  const Topology topology = load_cluster("dgx-1", {.nodes = 2}), other = nudged(topology);
+  Routing routing{topology}, other_routing{other};
+  const CollectiveShape shape{.kind = CollectiveKind::reduce, .group = some_ranks(topology)};
+  const Program program =
+      CollectiveRehearsal{algorithm("ring"), shape, routing, Detail::transfers}.program(16_MiB);
+  const Roofline cost;
+  const Timeline before = FastSimulator{routing, cost}.run(program);
+  const Timeline after = FastSimulator{other_routing, cost}.run(program);
+  const double sensitivity = largest_difference(program, after, before).relative;
+  const double between = compare_engines(program, routing).relative;
+  fmt::print("a picosecond moves an op by {:.1e}, the other engine by {:.1e}\n", sensitivity,
+             between);
+  EXPECT_LE(between, std::max(engines_agree_within, 10 * sensitivity));
+}
+
+}  // namespace
+}  // namespace rehearse
