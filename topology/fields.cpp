@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/quantity_text.hpp"
+#include "topology/topology.hpp"
 
 namespace rehearse {
 
@@ -124,7 +125,7 @@ std::optional<BytesPerSecond> Fields::bandwidth(std::string_view key) {
 
 std::optional<Time> Fields::time(std::string_view key) {
   const auto time = quantity(key, parse_time, "2us");
-  if (!time || time->ps() <= 1'000'000'000'000) return time;
+  if (!time || *time <= longest_latency) return time;
   complain(key, fmt::format("{}: more than 1 s is no latency of a machine", key));
   return {};
 }

@@ -55,7 +55,8 @@ void read_device(const Value& table, Problems& problems, Topology& topology, Nam
   device.accelerator =
       static_cast<std::uint16_t>(fields.count("accelerator", 0, accelerators - 1).value_or(0));
   fields.finish();
-  if (fields.any("name") && device.name.empty()) fields.complain("name", "a device needs a name");
+  if (fields.any("name") && !is_device_name(device.name))
+    fields.complain("name", "a device's name needs visible characters and no control characters");
   const std::string name = device.name;
   const DeviceId id = topology.add(std::move(device));
   if (!name.empty() && !names.emplace(name, id).second)
@@ -188,17 +189,17 @@ void write_device(std::string& out, const Device& device) {
   if (device.reduces) out += "reduces = true\n";
 }
 
-bool is_reverse(const Link& a, const Link& b) {
-  return a.source == b.target && a.target == b.source && a.bandwidth == b.bandwidth &&
-         a.latency == b.latency && a.kind == b.kind;
-}
-
 }  // namespace
 
-std::string write_toml(const Topology& topology) {
-  std::string out = fmt::format("schema = 1\nname = {}\n", quoted(topology.name));
+std::string write_toml_machine(const Topology& topology) {
+  std::string out = fmt::format("name = {}\n", quoted(topology.name));
   for (const Accelerator& accelerator : topology.accelerators) write_accelerator(out, accelerator);
   for (const Protocol& protocol : topology.protocols) write_protocol(out, protocol);
+  return out;
+}
+
+std::string write_toml(const Topology& topology) {
+  std::string out = "schema = 1\n" + write_toml_machine(topology);
   for (const Device& device : topology.devices()) write_device(out, device);
   const auto links = topology.links();
   for (std::size_t l = 0; l < links.size(); ++l) {

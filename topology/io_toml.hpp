@@ -18,5 +18,7 @@ void read_protocols(Fields& fields, Problems& problems, Topology& topology);
 
 /// As a cluster file; `parse_cluster` gives an equal Topology back.
 std::string write_toml(const Topology& topology);
+/// Its name, accelerators and protocols only.
+std::string write_toml_machine(const Topology& topology);
 
 }  // namespace rehearse

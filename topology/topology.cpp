@@ -30,6 +30,17 @@ LinkId Topology::connect_both(Link forward) {
   return id;
 }
 
+bool is_reverse(const Link& a, const Link& b) {
+  return a.source == b.target && a.target == b.source && a.bandwidth == b.bandwidth &&
+         a.latency == b.latency && a.kind == b.kind;
+}
+
+bool is_device_name(std::string_view name) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  return name.find_first_not_of(' ') != std::string_view::npos &&
+         std::none_of(name.begin(), name.end(), is_control);
+}
+
 std::string_view to_string(DeviceKind kind) {
   constexpr std::array<std::string_view, 5> names{"gpu", "nic", "switch", "cpu", "memory"};
   return names[static_cast<std::size_t>(kind)];

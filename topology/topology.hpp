@@ -90,6 +90,13 @@ class Topology {
   std::size_t node_count_ = 0;
 };
 
+/// The two directions of one cable: same rate, latency and kind.
+bool is_reverse(const Link& a, const Link& b);
+/// Something visible, and no control characters: such names survive every file format.
+bool is_device_name(std::string_view name);
+/// What readers accept for one link; routes add up thousands of them without overflow.
+inline constexpr Time longest_latency = Time::picoseconds(1'000'000'000'000);
+
 std::string_view to_string(DeviceKind);
 std::string_view to_string(LinkKind);
 
