@@ -27,6 +27,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <queue>
 #include <utility>
 
@@ -40,13 +41,26 @@ namespace {
 // bytes of S/n. Each bound gives that much away for each part it counts.
 constexpr double part_rounding = 16;
 
+// Links by the device they leave (or enter): those of device d are at [begin[d], begin[d + 1]).
+struct Adjacency {
+  std::vector<std::uint32_t> begin;
+  std::vector<LinkId> links;
+
+  Adjacency(const Topology& topology, bool forward) : begin(topology.devices().size() + 2) {
+    const auto device = [&](const Link& link) {
+      return index(forward ? link.source : link.target);
+    };
+    for (const Link& link : topology.links()) ++begin[device(link) + 2];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    links.resize(topology.links().size());
+    for (std::size_t l = 0; l < links.size(); ++l)
+      links[begin[device(topology.links()[l]) + 1]++] = static_cast<LinkId>(l);
+  }
+};
+
 // Dijkstra over link latencies, forward or against the links.
 std::vector<Time> distances(const Topology& topology, DeviceId from, bool forward) {
-  std::vector<std::vector<LinkId>> links(topology.devices().size());
-  for (std::size_t l = 0; l < topology.links().size(); ++l) {
-    const Link& link = topology.links()[l];
-    links[index(forward ? link.source : link.target)].push_back(static_cast<LinkId>(l));
-  }
+  const Adjacency adjacency{topology, forward};
   std::vector<Time> distance(topology.devices().size(), Time::never());
   using Entry = std::pair<Time, DeviceId>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
@@ -56,8 +70,9 @@ std::vector<Time> distances(const Topology& topology, DeviceId from, bool forwar
     const auto [time, device] = queue.top();
     queue.pop();
     if (time > distance[index(device)]) continue;
-    for (const LinkId l : links[index(device)]) {
-      const Link& link = topology[l];
+    for (std::size_t l = adjacency.begin[index(device)]; l < adjacency.begin[index(device) + 1];
+         ++l) {
+      const Link& link = topology[adjacency.links[l]];
       const DeviceId next = forward ? link.target : link.source;
       if (time + link.latency >= distance[index(next)]) continue;
       distance[index(next)] = time + link.latency;

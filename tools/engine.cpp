@@ -27,8 +27,9 @@ std::unique_ptr<Executor> make_engine(std::string_view name, Routing& routing,
 #endif
   }
   const std::vector<std::string> known{"fast", "simgrid"};
-  throw InputError(fmt::format("unknown engine '{}'{}; the engines are fast and simgrid", name,
-                               did_you_mean(name, known)));
+  const std::string hint = did_you_mean(name, known);
+  throw InputError(fmt::format("unknown engine '{}'{}", name,
+                               hint.empty() ? "; there are fast and simgrid" : hint));
 }
 
 }  // namespace rehearse

@@ -68,15 +68,15 @@ void show(const Options& options) {
   const Program program = load(options);
   const Summary summary = summarise(program);
   const auto count = [&](WorkKind kind) { return summary.ops[static_cast<std::size_t>(kind)]; };
-  fmt::print("ops          {}\n", program.size());
-  fmt::print("  transfers  {}, {} of data, {} on the wire\n", count(WorkKind::transfer),
+  fmt::print("ops            {}\n", program.size());
+  fmt::print("  transfers    {}, {} of data, {} on the wire\n", count(WorkKind::transfer),
              readable(summary.size), readable(summary.wire));
-  fmt::print("  computes   {}\n", count(WorkKind::compute));
-  fmt::print("  collectives {}\n", count(WorkKind::collective));
-  fmt::print("  markers    {}\n", count(WorkKind::marker));
-  fmt::print("edges        {}\n", summary.edges);
-  fmt::print("ranks        {}\n", summary.ranks);
-  fmt::print("connections  {}{}\n", program.connections().size(),
+  fmt::print("  computes     {}\n", count(WorkKind::compute));
+  fmt::print("  collectives  {}\n", count(WorkKind::collective));
+  fmt::print("  markers      {}\n", count(WorkKind::marker));
+  fmt::print("edges          {}\n", summary.edges);
+  fmt::print("ranks          {}\n", summary.ranks);
+  fmt::print("connections    {}{}\n", program.connections().size(),
              program.folded.empty() ? "" : ", folded: each stands for many");
 }
 
@@ -143,6 +143,8 @@ void run(const Options& options) {
   const Program program = load(options);
   const Topology topology = load_cluster(options.cluster);
   check_fits(program, topology, options.file);
+  if (options.json == "-" && options.trace == "-")
+    throw InputError("--json and --trace cannot both go to standard output");
   if (options.op != UINT32_MAX && options.op >= program.size())
     throw InputError(fmt::format("--op {}: the program has {} ops", options.op, program.size()));
   TraceOptions trace;
