@@ -2,7 +2,6 @@
 // link carries more than it can. Run on every result, in every build.
 #pragma once
 
-
 #include "sim/paths.hpp"
 #include "sim/program.hpp"
 #include "sim/timeline.hpp"

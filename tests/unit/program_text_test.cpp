@@ -15,15 +15,15 @@ namespace {
 constexpr std::string_view example = R"(rehearse program 1
 protocol "LL128" overhead 1900ns payload 0.9375 limit 20GB/s
 name "ring_all_reduce"
-name "add"
+name "b"
 connection c0: 0 -> 1 channel 3
 connection c1: multicast 0 -> 1,2,3
 connection c2: switch_reduce 1,2 -> 0
 op 0: rank 0 comm 0 transfer c0 sum 0[0,+512] -> 1[64,+512] wire 576 "ring_all_reduce" 4
-op 1: rank 1 compute compute flops 1000000000 traffic 7 fixed 2us reads 0[0,+8] writes 1[8,+8] after 0 "add"
+op 1: rank 1 compute compute flops 0.5 traffic 7 fixed 2us reads 0[0,+8] writes 1[8,+8] after 0 "b"
 op 2: rank 0 comm 12 transfer c2 0[0,+0] -> 0[0,+0] wire 0 after 0,1 "ring_all_reduce" 5
-op 3: rank 1 copy marker after 2 "add"
-op 4: rank 2 comm 0 collective all_to_all group 2,0,1 data 0[0,+12] result 1[0,+12] "add"
+op 3: rank 1 copy marker after 2 "b"
+op 4: rank 2 comm 0 collective all_to_all group 2,0,1 data 0[0,+12] result 1[0,+12] "b"
 )";
 
 TEST(ProgramText, ReadsAndWritesTheExample) {
