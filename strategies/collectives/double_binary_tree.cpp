@@ -81,44 +81,77 @@ std::vector<TreePlace> nested_tree(std::span<const TreePlace> outer,
   return places;
 }
 
-std::uint16_t declare_tree(Pattern& pattern, Tree& tree, TreePart part, std::uint16_t lane,
-                           std::uint32_t tag, const Connection& like) {
+namespace {
+
+// A rank sends up once all below it has been added, and down once it has the whole sum.
+void say_what_follows(Pattern& pattern, const Tree& tree, TreePart part) {
+  const auto summed = [&](std::size_t p) {  // after which arrival p holds the sum of all below it
+    if (!tree.own[p].empty()) return tree.own[p].back();
+    const auto& children = tree.places[p].children;
+    return children.empty() ? no_hop : tree.up[children[0]];
+  };
+  for (std::size_t p = 0; p < tree.places.size(); ++p) {
+    const auto& [parent, children] = tree.places[p];
+    if (part != TreePart::broadcast) {
+      if (parent) pattern[tree.up[p]].follows = {summed(p), no_hop};
+      for (std::size_t c = 1; c < children.size(); ++c)
+        pattern[tree.own[p][c - 1]].follows = {c == 1 ? tree.up[children[0]] : tree.own[p][c - 2],
+                                               tree.up[children[c]]};
+    }
+    if (!parent || part == TreePart::reduce) continue;
+    const bool from_root = !tree.places[*parent].parent;
+    if (!from_root)
+      pattern[tree.down[p]].follows = {tree.down[*parent], no_hop};
+    else if (part == TreePart::all_reduce)
+      pattern[tree.down[p]].follows = {summed(*parent), no_hop};
+  }
+}
+
+}  // namespace
+
+std::uint16_t declare_tree(Pattern& pattern, Tree& tree, TreePart part, LaneTag on,
+                           const Connection& like) {
   const std::size_t n = tree.ranks.size();
   tree.up.assign(n, HopId{});
   tree.down.assign(n, HopId{});
   tree.own.assign(n, {});
   constexpr std::uint32_t most_children = 3;  // two of a binary tree, one inside the node
-  const auto add = [&](std::size_t source, std::size_t target, std::uint32_t which) {
+  // Part 0 goes up, part 1 down (to like children on twin lanes), the others add a rank's own.
+  const auto add = [&](std::size_t source, std::size_t target, std::uint32_t part_played,
+                       std::uint32_t child) {
     Connection connection = like;
     connection.source = tree.ranks[source];
     connection.target = tree.ranks[target];
-    return pattern.add(
-        {std::move(connection), static_cast<std::uint16_t>(lane + which), tag * 16 + which});
+    const auto lane = static_cast<std::uint16_t>(on.lane + part_played + child);
+    const auto twin = static_cast<std::uint16_t>(on.twin + child);
+    return pattern.add({std::move(connection), lane, on.tag * 16 + part_played, twin});
   };
   for (std::size_t p = 0; p < n; ++p) {
     const auto& children = tree.places[p].children;
     ASSERT(children.size() <= most_children);
     if (tree.places[p].parent && part != TreePart::broadcast)
-      tree.up[p] = add(p, *tree.places[p].parent, 0);
+      tree.up[p] = add(p, *tree.places[p].parent, 0, 0);
     for (std::uint32_t c = 0; c < children.size(); ++c) {
       if (c > 0 && part != TreePart::broadcast)
-        tree.own[p].push_back(add(p, p, 1 + most_children + c));
-      if (part != TreePart::reduce) tree.down[children[c]] = add(p, children[c], 1 + c);
+        tree.own[p].push_back(add(p, p, 1 + most_children + c, 0));
+      if (part != TreePart::reduce) tree.down[children[c]] = add(p, children[c], 1, c);
     }
   }
-  return static_cast<std::uint16_t>(lane + 1 + 2 * most_children);
+  say_what_follows(pattern, tree, part);
+  return static_cast<std::uint16_t>(on.lane + 1 + 2 * most_children);
 }
 
 namespace {
 
-/// A kept hop, and the places of the hops whose arrivals it waits for.
+/// A kept hop, what it carries, and when in a round it is emitted: after all that it may follow,
+/// in whichever tree the one that stands for that is.
 struct Seat {
   enum class Kind : std::uint8_t { add_up, add_beside, add_own, send_down };
   Kind kind;
   std::size_t tree;
   HopId hop;
-  std::size_t beside = 0;  // which scratch buffer, for the children after the first
-  std::vector<std::uint32_t> waits_for;
+  std::size_t beside;  // which scratch buffer, for the children after the first
+  std::size_t turn;
   std::vector<OpId> inputs;
 };
 
@@ -127,65 +160,45 @@ class Seats {
   Seats(const Emission& out, std::span<const Tree> trees, TreePart part) : out_{out} {
     for (number_ = 0; number_ < trees.size(); ++number_) {
       const Tree& tree = trees[number_];
-      const std::vector<std::size_t> downwards = parents_first(tree);
-      if (part != TreePart::broadcast)
-        for (auto p = downwards.rbegin(); p != downwards.rend(); ++p) add_reducing(tree, *p);
-      if (part != TreePart::reduce)
-        for (const std::size_t p : downwards) add_spreading(tree, p, part);
+      for (std::size_t p = 0; p < tree.places.size(); ++p) {
+        const std::size_t depth = depth_of(tree, p);
+        if (part != TreePart::broadcast) add_reducing(tree, p, depth);
+        if (part != TreePart::reduce) add_spreading(tree, p, depth, part);
+      }
     }
+    std::stable_sort(seats.begin(), seats.end(),
+                     [](const Seat& a, const Seat& b) { return a.turn < b.turn; });
   }
   std::vector<Seat> seats;
 
  private:
-  static std::vector<std::size_t> parents_first(const Tree& tree) {
-    std::vector<std::size_t> order;
-    for (std::size_t p = 0; p < tree.ranks.size(); ++p)
-      if (!tree.places[p].parent) order.push_back(p);
-    for (std::size_t i = 0; i < order.size(); ++i)
-      for (const std::uint32_t child : tree.places[order[i]].children) order.push_back(child);
-    return order;
+  // Upwards the deepest are first, and a rank adds its own before it sends; then downwards.
+  static constexpr std::size_t deepest = 1 << 20;
+  static std::size_t depth_of(const Tree& tree, std::size_t p) {
+    std::size_t depth = 0;
+    for (auto at = tree.places[p].parent; at; at = tree.places[*at].parent) ++depth;
+    return depth;
   }
 
-  // After which arrivals position p holds the sum of all below it.
-  std::vector<std::uint32_t> summed(const Tree& tree, std::size_t p) const {
-    if (!tree.own[p].empty()) return {out_.place(tree.own[p].back())};
-    const auto& children = tree.places[p].children;
-    if (children.empty()) return {};
-    return {out_.place(tree.up[children[0]])};
-  }
-
-  void add_reducing(const Tree& tree, std::size_t p) {
-    const auto& children = tree.places[p].children;
-    for (std::size_t c = 1; c < children.size(); ++c) {
-      const HopId own = tree.own[p][c - 1];
-      const HopId before = c == 1 ? tree.up[children[0]] : tree.own[p][c - 2];
-      if (out_.keeps(own))
-        seats.push_back({Seat::Kind::add_own,
-                         number_,
-                         own,
-                         c - 1,
-                         {out_.place(before), out_.place(tree.up[children[c]])},
-                         {}});
-    }
+  void add_reducing(const Tree& tree, std::size_t p, std::size_t depth) {
+    const std::size_t turn = (deepest - depth) * 8;
+    for (std::size_t c = 0; c < tree.own[p].size(); ++c)
+      if (out_.keeps(tree.own[p][c]))
+        seats.push_back({Seat::Kind::add_own, number_, tree.own[p][c], c, turn + c, {}});
     const auto parent = tree.places[p].parent;
     if (!parent || !out_.keeps(tree.up[p])) return;
     const auto& siblings = tree.places[*parent].children;
     const auto which =
         static_cast<std::size_t>(std::find(siblings.begin(), siblings.end(), p) - siblings.begin());
     seats.push_back({which > 0 ? Seat::Kind::add_beside : Seat::Kind::add_up, number_, tree.up[p],
-                     which > 0 ? which - 1 : 0, summed(tree, p), out_.ready_for(tree.up[p])});
+                     which > 0 ? which - 1 : 0, turn + 7, out_.ready_for(tree.up[p])});
   }
 
-  void add_spreading(const Tree& tree, std::size_t p, TreePart part) {
-    const auto parent = tree.places[p].parent;
-    if (!parent || !out_.keeps(tree.down[p])) return;
-    Seat seat{Seat::Kind::send_down, number_, tree.down[p], 0, {}, {}};
-    if (tree.places[*parent].parent)
-      seat.waits_for = {out_.place(tree.down[*parent])};
-    else if (part == TreePart::all_reduce)
-      seat.waits_for = summed(tree, *parent);
-    if (part == TreePart::broadcast) seat.inputs = out_.ready_for(tree.down[p]);
-    seats.push_back(std::move(seat));
+  void add_spreading(const Tree& tree, std::size_t p, std::size_t depth, TreePart part) {
+    if (!tree.places[p].parent || !out_.keeps(tree.down[p])) return;
+    seats.push_back(
+        {Seat::Kind::send_down, number_, tree.down[p], 0, deepest * 16 + depth,
+         part == TreePart::broadcast ? out_.ready_for(tree.down[p]) : std::vector<OpId>{}});
   }
 
   const Emission& out_;
@@ -213,6 +226,8 @@ Emission::Payload payload_of(const Seat& seat, Buffer scratch, Slice piece, Byte
 void emit_tree(Emission& out, std::span<const Tree> trees, std::span<const TreeData> data,
                TreePart part, std::size_t chunks, std::size_t rounds) {
   ASSERT(data.size() == trees.size());
+  Bytes longest;
+  for (const TreeData& each : data) longest = std::max(longest, Cut(each.data, chunks).longest());
   const Seats all(out, trees, part);
   const std::uint32_t up = out.name("tree_reduce"), down = out.name("tree_broadcast");
   std::vector<OpId> last(out.kept(), no_op), inputs;
@@ -220,16 +235,17 @@ void emit_tree(Emission& out, std::span<const Tree> trees, std::span<const TreeD
     for (const Seat& seat : all.seats) {
       inputs.clear();
       if (chunk == 0) inputs = seat.inputs;
-      for (const std::uint32_t place : seat.waits_for) {
-        ASSERT(last[place] != no_op);
-        inputs.push_back(last[place]);
+      for (const HopId before : out.follows(seat.hop)) {
+        if (before == no_hop) continue;
+        ASSERT(last[out.place(before)] != no_op);
+        inputs.push_back(last[out.place(before)]);
       }
       std::sort(inputs.begin(), inputs.end());
       inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
       const TreeData& through = data[seat.tree];
       const Cut pieces(through.data, chunks);
       last[out.place(seat.hop)] = out.send(
-          seat.hop, payload_of(seat, through.scratch, pieces[chunk], pieces.longest()), inputs,
+          seat.hop, payload_of(seat, through.scratch, pieces[chunk], longest), inputs,
           seat.kind == Seat::Kind::send_down ? down : up, static_cast<std::uint32_t>(chunk));
     }
   }

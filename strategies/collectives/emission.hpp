@@ -21,6 +21,7 @@ class Emission {
   /// The place of the hop, or of the one that stands for it, among the kept ones.
   std::uint32_t place(HopId hop) const { return place_[index(fold_.stand_in[index(hop)])]; }
   std::size_t kept() const { return fold_.kept; }
+  std::span<const HopId> follows(HopId hop) const { return pattern_[hop].follows; }
 
   struct Payload {
     Slice source, target;

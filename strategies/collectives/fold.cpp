@@ -50,7 +50,7 @@ class Refinement {
     }
     for (const Hop& hop : pattern.hops) {
       const Protocol& protocol = protocol_of(pattern, hop);
-      Colour fixed = join(hop.tag, hop.lane);
+      Colour fixed = join(hop.tag, static_cast<Colour>(hop.lane - hop.twin));
       fixed = join(fixed, static_cast<Colour>(hop.connection.shape));
       fixed = join(fixed, static_cast<Colour>(protocol.overhead.ps()));
       fixed_.push_back(join(fixed, std::bit_cast<Colour>(protocol.limit.count())));
@@ -61,6 +61,7 @@ class Refinement {
   bool run(std::vector<Colour> start, std::size_t rounds) {
     ranks = std::move(start);
     links.clear();
+    std::fill(hops.begin(), hops.end(), Colour{0});
     for (const LinkId used : used_links) {
       const Link& link = topology_[used];
       links.push_back(join(std::bit_cast<Colour>(link.bandwidth.count()),
@@ -79,8 +80,10 @@ class Refinement {
  private:
   void step() {
     std::vector<Colour> rank_sum(ranks.size()), link_sum(links.size());
+    const std::vector<Colour> hops_before = hops;
     for (std::size_t h = 0; h < hops.size(); ++h) {
-      const Connection& connection = pattern_.hops[h].connection;
+      const Hop& hop = pattern_.hops[h];
+      const Connection& connection = hop.connection;
       const bool branches = connection.shape != Connection::Shape::point_to_point;
       Colour colour = join(fixed_[h], ranks[index(connection.source)]);
       colour = join(colour, ranks[index(connection.target)]);
@@ -90,7 +93,10 @@ class Refinement {
       Colour crossed = 0;  // in order along a route, in any order over a union of branches
       for (const std::uint32_t link : crossed_by(h))
         crossed = branches ? crossed + mix(links[link]) : join(crossed, links[link]);
-      hops[h] = join(colour, crossed);
+      Colour followed = 0;
+      for (const HopId before : hop.follows)
+        if (before != no_hop) followed += mix(hops_before[index(before)]);
+      hops[h] = join(join(colour, crossed), followed);
       rank_sum[index(connection.source)] += join(hops[h], 1);
       rank_sum[index(connection.target)] += join(hops[h], 2);
       for (const Rank rank : connection.others) rank_sum[index(rank)] += join(hops[h], 3);
@@ -134,7 +140,9 @@ std::vector<Colour> places(const Topology& topology) {
   return start;
 }
 
-// The first rank of every colour plays the role; of its hops, each stands for those of its colour.
+// The first rank of every colour plays the role; of its hops, each stands for those of its colour,
+// also for its own on other lanes (the channels of a ring, the children in a tree): they begin and
+// end together. On one lane they would follow one another, so there they must differ in tag.
 Fold fold_of(const Pattern& pattern, const Paths& paths, const Refinement& colours) {
   Fold fold;
   fold.role.assign(colours.ranks.size(), no_role);
@@ -152,8 +160,8 @@ Fold fold_of(const Pattern& pattern, const Paths& paths, const Refinement& colou
   for (std::size_t h = 0; h < pattern.hops.size(); ++h) {
     const Rank owner = pattern.hops[h].owner();
     if (player[fold.role[index(owner)]] != owner) continue;
-    const bool added = kept.try_emplace(colours.hops[h], static_cast<HopId>(h)).second;
-    ASSERT(added);  // tags are unique among the hops of one owner
+    const auto [first, added] = kept.try_emplace(colours.hops[h], static_cast<HopId>(h));
+    ASSERT(added || pattern[first->second].lane != pattern.hops[h].lane);
   }
   fold.kept = kept.size();
 

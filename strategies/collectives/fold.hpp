@@ -4,7 +4,8 @@
 //   └ role 0 ┘└ role 1 ┘ …       └ role 3 ──┘             gpu3 of any node is like every other's
 //
 // Colours of ranks, hops and links are refined until they are stable: a hop's colour tells its tag,
-// its ends' colours and its links' colours; a link's, the hops that cross it; a rank's, its hops.
+// the colours of its ends, of its links and of the hops it waits for; a link's, the hops that cross
+// it; a rank's, its hops.
 // In a stable colouring (an equitable partition) all hops of one colour begin together, get the
 // same rates and end together, by induction over events; so the folded answer equals the unfolded
 // one exactly. A straggler or a slow link has a colour of its own and unfolds what it touches.

@@ -62,6 +62,7 @@ class Exchange {
   // Every exchange is a stage of its own: both partners need what they received before.
   void step(std::size_t s, bool halving_now) {
     const std::uint32_t name = out_.name(halving_now ? "halving" : "doubling");
+    const Bytes longest_data = longest_of(data_);
     std::vector<OpId> last(out_.kept(), no_op);
     for (std::size_t h = 0; h < all_.size(); ++h) {
       const Halving& halving = all_[h];
@@ -79,7 +80,7 @@ class Exchange {
         last[out_.place(hop)] =
             out_.send(hop,
                       {piece, piece, halving_now ? Combine::sum : Combine::overwrite,
-                       longest(cut, span.count)},
+                       longest(Cut({{}, {}, longest_data}, cut.size()), span.count)},
                       out_.ready_for(hop), name, static_cast<std::uint32_t>(s));
       }
     }
@@ -93,11 +94,17 @@ class Exchange {
       for (const HopId hop : over ? all_[h].hand_over : all_[h].hand_back) {
         if (!out_.keeps(hop)) continue;
         last[out_.place(hop)] = out_.send(
-            hop, {data_[h], data_[h], over ? Combine::sum : Combine::overwrite, data_[h].size},
+            hop, {data_[h], data_[h], over ? Combine::sum : Combine::overwrite, longest_of(data_)},
             out_.ready_for(hop), name, 0);
       }
     }
     out_.end_stage(last);
+  }
+
+  static Bytes longest_of(std::span<const Slice> slices) {
+    Bytes most;
+    for (const Slice& slice : slices) most = std::max(most, slice.size);
+    return most;
   }
 
   static Bytes longest(const Cut& cut, std::size_t chunks) {

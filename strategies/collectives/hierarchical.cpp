@@ -112,7 +112,7 @@ struct LowStage {
         declare_switch(pattern, switches.back(), lane, tag, like);
       } else {
         rings.push_back({group, counted(group.size()), {}});
-        declare_ring(pattern, rings.back(), lane, 1000 + tag, like);
+        declare_ring(pattern, rings.back(), {lane, 1000 + tag}, like);
       }
     }
   }
@@ -143,15 +143,15 @@ struct TopStage {
       switch (how) {
         case TopLevel::ring:
           rings.push_back({group, counted(group.size()), {}});
-          declare_ring(pattern, rings.back(), lane, tag, like);
+          declare_ring(pattern, rings.back(), {lane, tag}, like);
           break;
         case TopLevel::tree: {
           const TreePair pair = double_binary_tree(group.size());
           trees.push_back({group, pair.first, {}, {}, {}});
           const std::uint16_t next =
-              declare_tree(pattern, trees.back(), TreePart::all_reduce, lane, tag, like);
+              declare_tree(pattern, trees.back(), TreePart::all_reduce, {lane, tag}, like);
           trees.push_back({group, pair.second, {}, {}, {}});
-          declare_tree(pattern, trees.back(), TreePart::all_reduce, next, tag + 1, like);
+          declare_tree(pattern, trees.back(), TreePart::all_reduce, {next, tag + 1}, like);
           break;
         }
         case TopLevel::halving_doubling:

@@ -19,8 +19,11 @@ void declare_switch(Pattern& pattern, SwitchGroup& group, std::uint16_t lane, st
     Connection spread = reduce;
     spread.shape = Connection::Shape::multicast;
     group.gather.push_back(pattern.add({std::move(reduce), lane, tag * 2}));
-    group.spread.push_back(
-        pattern.add({std::move(spread), static_cast<std::uint16_t>(lane + 1), tag * 2 + 1}));
+    group.spread.push_back(pattern.add({std::move(spread),
+                                        static_cast<std::uint16_t>(lane + 1),
+                                        tag * 2 + 1,
+                                        0,
+                                        {group.gather.back(), no_hop}}));
   }
 }
 
@@ -29,6 +32,8 @@ void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<c
   ASSERT(data.size() == groups.size());
   const std::uint32_t gather = out.name("switch_reduce"), spread = out.name("multicast");
   std::vector<OpId> last(out.kept(), no_op);
+  Bytes longest_data;
+  for (const Slice& each : data) longest_data = std::max(longest_data, each.size);
   const auto emit = [&](HopId hop, Slice piece, Bytes longest, std::vector<OpId> inputs,
                         std::uint32_t name, std::size_t number) {
     last[out.place(hop)] = out.send(hop, {piece, piece, Combine::overwrite, longest}, inputs, name,
@@ -38,7 +43,8 @@ void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<c
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const SwitchGroup& group = groups[g];
       const Cut chunks(data[g], group.ranks.size());
-      const Bytes longest = Cut({{}, {}, chunks.longest()}, pieces).longest();
+      const Cut longest_chunks({{}, {}, longest_data}, group.ranks.size());
+      const Bytes longest = Cut({{}, {}, longest_chunks.longest()}, pieces).longest();
       for (std::size_t p = 0; p < group.ranks.size(); ++p) {
         const Slice slice = Cut(chunks[group.owns[p]], pieces)[piece];
         const HopId up = group.gather[p], down = group.spread[p];

@@ -3,6 +3,7 @@
 // to find which ranks are alike (fold.hpp), and to give every rank a place in a ring or tree.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,16 +12,27 @@
 namespace rehearse {
 
 enum class HopId : std::uint32_t {};
+inline constexpr HopId no_hop{UINT32_MAX};
 
 struct Hop {
   Connection connection;
   std::uint16_t lane = 0;  // transfers of one lane of a rank follow one another
-  std::uint32_t tag = 0;   // its part in the algorithm; unique among the hops of one owner
+  std::uint32_t tag = 0;   // its part in the algorithm
+  std::uint16_t twin = 0;  // which of the lanes that play the same part: a child's, a channel's
+  std::array<HopId, 2> follows{no_hop, no_hop};  // whose arrivals its transfers wait for
   /// The rank on whose stream the hop's transfers run.
   Rank owner() const {
     return connection.shape == Connection::Shape::switch_reduce ? connection.target
                                                                 : connection.source;
   }
+};
+
+/// Where the hops of a ring or tree run. Those that share a rank need lanes or tags of their own;
+/// with one tag and lanes `twin` apart they are channels that do the same side by side.
+struct LaneTag {
+  std::uint16_t lane = 0;
+  std::uint32_t tag = 0;
+  std::uint16_t twin = 0;
 };
 
 struct Pattern {
@@ -31,6 +43,7 @@ struct Pattern {
     hops.push_back(std::move(hop));
     return static_cast<HopId>(hops.size() - 1);
   }
+  Hop& operator[](HopId id) { return hops[index(id)]; }
   const Hop& operator[](HopId id) const { return hops[index(id)]; }
 };
 

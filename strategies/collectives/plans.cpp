@@ -32,6 +32,11 @@ Connection connection_like(const CollectiveShape& shape, std::size_t channel) {
   return like;
 }
 
+LaneTag channel_lane(std::size_t channel) {
+  const auto lane = static_cast<std::uint16_t>(channel);
+  return {lane, 0, lane};
+}
+
 std::vector<Slice> shares_of(Slice data, std::size_t channels) {
   std::vector<Slice> shares;
   for (std::size_t c = 0; c < channels; ++c) shares.push_back(Cut(data, channels)[c]);
@@ -64,8 +69,7 @@ CollectivePlan plan_chain(const CollectiveShape& shape, Routing& routing) {
   const auto orders = ring_orders(routing, shape.group, shape.channels);
   for (std::size_t c = 0; c < orders.size(); ++c) {
     chains->push_back({cut_open(orders[c], shape.group[shape.root], spreads), {}, {}});
-    declare_chain(plan.pattern, chains->back(), static_cast<std::uint16_t>(c),
-                  static_cast<std::uint32_t>(c), connection_like(shape, c));
+    declare_chain(plan.pattern, chains->back(), channel_lane(c), connection_like(shape, c));
   }
   plan.pipeline = {shape.group.size() - 1, orders.size()};
   plan.rounds = [](std::size_t pieces) { return pieces; };
@@ -94,8 +98,7 @@ CollectivePlan plan_ring(const CollectiveShape& shape, Routing& routing) {
   const std::size_t channels = orders.size(), n = shape.group.size();
   for (std::size_t c = 0; c < channels; ++c) {
     rings->push_back({orders[c], owned_parts(shape, orders[c]), {}});
-    declare_ring(plan.pattern, rings->back(), static_cast<std::uint16_t>(c),
-                 static_cast<std::uint32_t>(c), connection_like(shape, c));
+    declare_ring(plan.pattern, rings->back(), channel_lane(c), connection_like(shape, c));
   }
   const RingPart part = ring_part(shape.kind);
   plan.rounds = [n, part](std::size_t) { return (part == RingPart::all_reduce ? 2 : 1) * (n - 1); };
@@ -179,10 +182,11 @@ CollectivePlan plan_tree(const CollectiveShape& shape, Routing& routing) {
                                                                 : TreePart::all_reduce;
   auto trees = std::make_shared<std::vector<Tree>>(trees_for(shape, routing));
   std::uint16_t lane = 0;
-  std::uint32_t tag = 0;
-  for (Tree& tree : *trees) {
-    lane = declare_tree(plan.pattern, tree, part, lane, tag, connection_like(shape, tag / 2));
-    ++tag;
+  for (std::size_t t = 0; t < trees->size(); t += 2) {  // pairs: one per channel
+    const std::uint16_t twin = lane;
+    const Connection like = connection_like(shape, t / 2);
+    lane = declare_tree(plan.pattern, (*trees)[t], part, {lane, 0, twin}, like);
+    lane = declare_tree(plan.pattern, (*trees)[t + 1], part, {lane, 1, twin}, like);
   }
   plan.pipeline = {(part == TreePart::all_reduce ? 2 : 1) * depth_of(trees->front()),
                    trees->size()};

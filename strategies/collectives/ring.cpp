@@ -18,17 +18,18 @@ namespace rehearse {
 
 namespace {
 
-/// The chunks of one ring by owner, and the longest of them.
+/// The chunks of one ring by owner, and the longest chunk of all rings beside it.
 struct Chunks {
   std::vector<Slice> slices;
   Bytes longest;
 
-  Chunks(const Ring& ring, const RingData& data) {
-    const Cut parts(data.data, ring.order.size());
-    for (const std::uint32_t owner : ring.owns) {
+  Chunks(const Ring& ring, const RingData& data, Bytes longest_data) {
+    const std::size_t n = ring.order.size();
+    const Cut parts(data.data, n);
+    for (const std::uint32_t owner : ring.owns)
       slices.push_back(Cut(parts[owner], data.shares)[data.share]);
-      longest = std::max(longest, slices.back().size);
-    }
+    const Bytes longest_part = Cut({{}, {}, longest_data}, n).longest();
+    longest = Cut({{}, {}, longest_part}, data.shares).longest();
   }
 };
 
@@ -45,6 +46,8 @@ struct Seat {
 std::vector<Seat> seats_of(const Emission& out, std::span<const Ring> rings,
                            std::span<const RingData> data, std::deque<Chunks>& chunks) {
   ASSERT(data.size() == rings.size());
+  Bytes longest_data;
+  for (const RingData& each : data) longest_data = std::max(longest_data, each.data.size);
   std::vector<Seat> seats;
   for (std::size_t r = 0; r < rings.size(); ++r) {
     const Ring& ring = rings[r];
@@ -54,7 +57,7 @@ std::vector<Seat> seats_of(const Emission& out, std::span<const Ring> rings,
     for (std::size_t i = 0; i < n; ++i) {
       const HopId hop = ring.hop(i);
       if (!out.keeps(hop)) continue;
-      if (!std::exchange(cut, true)) chunks.emplace_back(ring, data[r]);
+      if (!std::exchange(cut, true)) chunks.emplace_back(ring, data[r], longest_data);
       seats.push_back({&ring, &chunks.back(), static_cast<std::uint32_t>(i), out.place(hop),
                        out.place(ring.hop(i + n - 1)), out.ready_for(hop)});
     }
@@ -75,8 +78,7 @@ std::string_view name_of(RingPart part) {
 
 }  // namespace
 
-void declare_ring(Pattern& pattern, Ring& ring, std::uint16_t lane, std::uint32_t tag,
-                  const Connection& like) {
+void declare_ring(Pattern& pattern, Ring& ring, LaneTag on, const Connection& like) {
   const std::size_t n = ring.order.size();
   ASSERT(ring.owns.size() == n);
   ring.first = static_cast<HopId>(pattern.hops.size());
@@ -85,7 +87,7 @@ void declare_ring(Pattern& pattern, Ring& ring, std::uint16_t lane, std::uint32_
     Connection connection = like;
     connection.source = ring.order[i];
     connection.target = ring.order[(i + 1) % n];
-    pattern.add({std::move(connection), lane, tag});
+    pattern.add({std::move(connection), on.lane, on.tag, on.twin, {ring.hop(i + n - 1), no_hop}});
   }
 }
 
@@ -127,35 +129,41 @@ void emit_ring(Emission& out, std::span<const Ring> rings, std::span<const RingD
   out.end_stage(received);
 }
 
-void declare_chain(Pattern& pattern, Ring& chain, std::uint16_t lane, std::uint32_t tag,
-                   const Connection& like) {
+void declare_chain(Pattern& pattern, Ring& chain, LaneTag on, const Connection& like) {
   chain.first = static_cast<HopId>(pattern.hops.size());
   for (std::size_t i = 0; i + 1 < chain.order.size(); ++i) {
     Connection connection = like;
     connection.source = chain.order[i];
     connection.target = chain.order[i + 1];
-    pattern.add({std::move(connection), lane, tag});
+    pattern.add({std::move(connection),
+                 on.lane,
+                 on.tag,
+                 on.twin,
+                 {i > 0 ? chain.hop(i - 1) : no_hop, no_hop}});
   }
 }
 
 void emit_chain(Emission& out, std::span<const Ring> chains, std::span<const Slice> data,
                 Combine combine, std::size_t chunks, std::size_t rounds) {
   ASSERT(data.size() == chains.size());
+  Bytes longest;
+  for (const Slice& each : data) longest = std::max(longest, Cut(each, chunks).longest());
   const std::uint32_t name = out.name(combine == Combine::sum ? "chain_reduce" : "chain_broadcast");
   std::vector<OpId> last(out.kept(), no_op);
+  std::size_t hops = 0;
+  for (const Ring& chain : chains) hops = std::max(hops, chain.order.size() - 1);
   for (std::size_t chunk = 0; chunk < std::min(chunks, rounds); ++chunk) {
-    for (std::size_t c = 0; c < chains.size(); ++c) {
-      const Ring& chain = chains[c];
-      const Cut pieces(data[c], chunks);
-      for (std::size_t i = 0; i + 1 < chain.order.size(); ++i) {
+    for (std::size_t i = 0; i < hops; ++i) {
+      for (std::size_t c = 0; c < chains.size(); ++c) {
+        const Ring& chain = chains[c];
+        if (i + 1 >= chain.order.size() || !out.keeps(chain.hop(i))) continue;
         const HopId hop = chain.hop(i);
-        if (!out.keeps(hop)) continue;
         std::vector<OpId> inputs;
         if (chunk == 0) inputs = out.ready_for(hop);
         if (i > 0) inputs.push_back(last[out.place(chain.hop(i - 1))]);
-        last[out.place(hop)] =
-            out.send(hop, {pieces[chunk], pieces[chunk], combine, pieces.longest()}, inputs, name,
-                     static_cast<std::uint32_t>(chunk));
+        const Slice piece = Cut(data[c], chunks)[chunk];
+        last[out.place(hop)] = out.send(hop, {piece, piece, combine, longest}, inputs, name,
+                                        static_cast<std::uint32_t>(chunk));
       }
     }
   }

@@ -27,18 +27,15 @@ struct RingData {
 
 enum class RingPart : std::uint8_t { all_reduce, reduce_scatter, all_gather };
 
-/// Adds the hops of a closed ring (none for a single rank). Rings that share a rank need lanes or
-/// tags of their own.
-void declare_ring(Pattern& pattern, Ring& ring, std::uint16_t lane, std::uint32_t tag,
-                  const Connection& like);
+/// Adds the hops of a closed ring (none for a single rank).
+void declare_ring(Pattern& pattern, Ring& ring, LaneTag on, const Connection& like);
 
 /// Emits the steps of all rings side by side, at most `steps` of them. `data` by ring.
 void emit_ring(Emission& out, std::span<const Ring> rings, std::span<const RingData> data,
                RingPart part, std::size_t steps = std::numeric_limits<std::size_t>::max());
 
 /// Adds the hops of an open chain, order[0] first.
-void declare_chain(Pattern& pattern, Ring& chain, std::uint16_t lane, std::uint32_t tag,
-                   const Connection& like);
+void declare_chain(Pattern& pattern, Ring& chain, LaneTag on, const Connection& like);
 
 /// Sends the chains' data along them in `chunks` pieces, at most `rounds` of those; with `sum` each
 /// rank adds its own on the way, so that the last one has it all.

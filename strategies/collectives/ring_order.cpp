@@ -8,6 +8,7 @@
 #include "strategies/collectives/ring_order.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -15,7 +16,7 @@ namespace rehearse {
 
 namespace {
 
-/// Rates between the ranks of one node, over what earlier rings have left free of each link.
+/// Routes between the ranks of one node, over what earlier rings have left free of each link.
 class NodeGraph {
  public:
   NodeGraph(Routing& routing, std::span<const Rank> ranks) : n_{ranks.size()} {
@@ -24,64 +25,96 @@ class NodeGraph {
       for (const Rank target : ranks) {
         routes_.push_back(routing.route(topology.device_of(source), topology.device_of(target)));
         for (const LinkId link : routes_.back())
-          free_.try_emplace(link, topology[link].bandwidth.count());
+          links_.try_emplace(link, State{topology[link].bandwidth.count(), 0});
       }
+    for (std::size_t a = 0; a < n_; ++a) {
+      nearest_.emplace_back();
+      for (std::size_t step = 1; step < n_; ++step) nearest_[a].push_back((a + step) % n_);
+      std::stable_sort(nearest_[a].begin(), nearest_[a].end(), [&](std::size_t b, std::size_t c) {
+        return route(a, b).size() < route(a, c).size();
+      });
+    }
   }
 
-  double rate(std::size_t a, std::size_t b) const {
-    double rate = 0;
-    for (const LinkId link : routes_[a * n_ + b])
-      rate = rate == 0 ? free_.at(link) : std::min(rate, free_.at(link));
-    return rate;
-  }
-
-  /// A cycle through all ranks whose slowest pair is as fast as possible, the natural order first;
-  /// nothing when no cycle has a rate left, or none is found in a bounded search.
-  std::optional<std::vector<std::size_t>> best_cycle(double& its_rate) const {
+  /// A cycle through all ranks whose slowest link is as fast as possible, the natural order first;
+  /// nothing when none has a rate left, or none is found in a bounded search.
+  std::optional<std::vector<std::size_t>> best_cycle(double& its_rate) {
     std::vector<double> rates;
-    for (std::size_t a = 0; a < n_; ++a)
-      for (std::size_t b = 0; b < n_; ++b)
-        if (a != b && rate(a, b) > 0) rates.push_back(rate(a, b));
+    for (const auto& [link, state] : links_)
+      if (state.free > 0) rates.push_back(state.free);
     std::sort(rates.rbegin(), rates.rend());
     rates.erase(std::unique(rates.begin(), rates.end()), rates.end());
     for (const double at_least : rates) {
       std::vector<std::size_t> path{0};
-      std::vector<bool> used(n_);
-      used[0] = true;
-      std::size_t budget = 200'000;
+      std::vector<bool> visited(n_);
+      visited[0] = true;
+      std::size_t budget = 100'000;
       its_rate = at_least;
-      if (extend(path, used, at_least, budget)) return path;
+      const bool found = extend(path, visited, at_least, budget);
+      for (auto& [link, state] : links_) state.uses = 0;
+      if (found) return path;
     }
     return std::nullopt;
   }
 
   void take(std::span<const std::size_t> cycle, double rate) {
     for (std::size_t i = 0; i < n_; ++i)
-      for (const LinkId link : routes_[cycle[i] * n_ + cycle[(i + 1) % n_]])
-        free_[link] = std::max(0.0, free_[link] - rate);
+      for (const LinkId link : route(cycle[i], cycle[(i + 1) % n_])) {
+        double& free = links_.at(link).free;
+        free = std::max(0.0, free - rate);
+      }
   }
 
  private:
-  bool extend(std::vector<std::size_t>& path, std::vector<bool>& used, double at_least,
-              std::size_t& budget) const {
-    if (path.size() == n_) return rate(path.back(), path.front()) >= at_least;
+  struct State {
+    double free = 0;
+    std::size_t uses = 0;  // by the cycle that is being tried
+  };
+
+  std::span<const LinkId> route(std::size_t a, std::size_t b) const { return routes_[a * n_ + b]; }
+
+  // A link that several hops of one ring cross gives each of them its part only.
+  bool use(std::size_t a, std::size_t b, double at_least) {
+    bool enough = true;
+    for (const LinkId link : route(a, b)) {
+      State& state = links_.at(link);
+      ++state.uses;
+      enough = enough && state.free >= at_least * static_cast<double>(state.uses);
+    }
+    return enough;
+  }
+  void release(std::size_t a, std::size_t b) {
+    for (const LinkId link : route(a, b)) --links_.at(link).uses;
+  }
+
+  bool extend(std::vector<std::size_t>& path, std::vector<bool>& visited, double at_least,
+              std::size_t& budget) {
+    const std::size_t here = path.back();
+    if (path.size() == n_) {
+      const bool closes = use(here, path.front(), at_least);
+      release(here, path.front());
+      return closes;
+    }
     if (budget == 0) return false;
     --budget;
-    for (std::size_t step = 1; step < n_; ++step) {
-      const std::size_t next = (path.back() + step) % n_;
-      if (used[next] || rate(path.back(), next) < at_least) continue;
-      used[next] = true;
-      path.push_back(next);
-      if (extend(path, used, at_least, budget)) return true;
-      path.pop_back();
-      used[next] = false;
+    for (const std::size_t next : nearest_[here]) {
+      if (visited[next]) continue;
+      if (use(here, next, at_least)) {
+        visited[next] = true;
+        path.push_back(next);
+        if (extend(path, visited, at_least, budget)) return true;
+        path.pop_back();
+        visited[next] = false;
+      }
+      release(here, next);
     }
     return false;
   }
 
   std::size_t n_;
   std::vector<std::vector<LinkId>> routes_;
-  std::map<LinkId, double> free_;
+  std::vector<std::vector<std::size_t>> nearest_;
+  std::map<LinkId, State> links_;
 };
 
 std::vector<std::size_t> natural_order(std::size_t n) {

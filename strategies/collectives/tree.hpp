@@ -48,10 +48,10 @@ struct TreeData {
 
 enum class TreePart : std::uint8_t { all_reduce, reduce, broadcast };
 
-/// Adds the hops that `part` needs, each on a lane of its own from `lane` on; returns the next free
-/// lane. Ranks of different trees may be the same: give them different tags.
-std::uint16_t declare_tree(Pattern& pattern, Tree& tree, TreePart part, std::uint16_t lane,
-                           std::uint32_t tag, const Connection& like);
+/// Adds the hops that `part` needs, each on a lane of its own from `on.lane` on; returns the next
+/// free lane.
+std::uint16_t declare_tree(Pattern& pattern, Tree& tree, TreePart part, LaneTag on,
+                           const Connection& like);
 
 /// Emits `chunks` pieces through all trees side by side, at most `rounds` of them.
 void emit_tree(Emission& out, std::span<const Tree> trees, std::span<const TreeData> data,
