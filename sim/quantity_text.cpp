@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -129,6 +130,15 @@ double scale_of(std::string_view unit, std::string_view text, const Vocabulary& 
     if (known.name == unit) return known.scale;
     names.push_back(known.name);
   }
+  // The commonest slip is the case of a letter, and there it matters most: b and B differ by 8.
+  const auto folded = [](std::string word) {
+    for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return word;
+  };
+  std::vector<std::string> same;
+  for (const std::string& name : names)
+    if (folded(name) == folded(std::string{unit})) same.push_back(name);
+  if (!same.empty()) names = same;
   throw InputError(fmt::format("unknown unit in {}{}", quoted(text), did_you_mean(unit, names)));
 }
 

@@ -14,6 +14,7 @@
 #include "sim/error.hpp"
 #include "sim/quantity_text.hpp"
 #include "tools/commands.hpp"
+#include "tools/output_file.hpp"
 #include "topology/catalog.hpp"
 #include "topology/cluster.hpp"
 #include "topology/document.hpp"
@@ -22,7 +23,6 @@
 #include "topology/io_nvidia_smi.hpp"
 #include "topology/io_toml.hpp"
 #include "topology/routing.hpp"
-#include "topology/text_file.hpp"
 
 namespace rehearse {
 
@@ -108,7 +108,7 @@ void convert(const Options& options) {
                            : format == "nvidia-smi" ? write_nvidia_smi(topology)
                            : format == "graphml"    ? write_graphml(topology)
                                                     : write_dot(topology);
-  write_text_file(options.output, text);
+  write_output(options.output, text);
 }
 
 // A rank's number, a device's name, or a name in node 0 ("gpu3" for "node0/gpu3").

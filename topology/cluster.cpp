@@ -138,7 +138,7 @@ Topology build(const Value& document, const std::string& file, const ClusterOver
   fields.finish();
   throw_if_any(std::move(problems));
   if (!is_shape && !joins_fabric(node, nodes)) return node;
-  const Place place = overrides.nodes ? Place{} : fields.place_of("nodes");
+  const Place place = overrides.nodes ? Place{file} : fields.place_of("nodes");
   return at_place(
       place, [&] { return cluster(node, nodes, joins_fabric(node, nodes) ? fabric : Fabric{}); });
 }

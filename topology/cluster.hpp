@@ -11,7 +11,7 @@
 namespace rehearse {
 
 struct ClusterOverrides {
-  std::optional<std::size_t> nodes, gpus_per_node;
+  std::optional<std::size_t> nodes = {}, gpus_per_node = {};
 };
 
 /// A catalog name ("dgx-h100"), or a file: cluster TOML/JSON (or a scenario with a [cluster]),

@@ -1,10 +1,8 @@
-// Reading with the checks that spare every parser behind it a surprise.
+// Reading whole files, and what their bytes must be.
 #include "topology/text_file.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -24,8 +22,8 @@ struct CloseFile {
 };
 using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
 
-[[noreturn]] void fail(const std::string& file, std::string_view verb) {
-  throw InputError(Place{file}, fmt::format("cannot {}: {}", verb, std::strerror(errno)));
+[[noreturn]] void fail(const std::string& file) {
+  throw InputError(Place{file}, fmt::format("cannot read: {}", std::strerror(errno)));
 }
 
 // How many bytes the UTF-8 sequence at the begin of `text` has; 0 when it is none.
@@ -51,32 +49,15 @@ std::string read_text_file(const std::string& file) {
   if (std::filesystem::is_directory(file, status))
     throw InputError(Place{file}, "is a directory, not a file");
   const OpenFile in{std::fopen(file.c_str(), "rb")};
-  if (!in) fail(file, "read");
+  if (!in) fail(file);
   std::string text;
   char block[1 << 16];
   while (const std::size_t got = std::fread(block, 1, sizeof block, in.get())) {
     text.append(block, got);
     if (text.size() > largest) throw InputError(Place{file}, "is larger than 64 MiB");
   }
-  if (std::ferror(in.get())) fail(file, "read");
+  if (std::ferror(in.get())) fail(file);
   return text;
-}
-
-void write_text_file(const std::string& file, std::string_view text) {
-  if (file == "-") {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    return;
-  }
-  const std::string temporary = fmt::format("{}.{}.tmp", file, ::getpid());
-  OpenFile out{std::fopen(temporary.c_str(), "wb")};
-  if (!out) fail(file, "write");
-  const bool written = std::fwrite(text.data(), 1, text.size(), out.get()) == text.size();
-  const bool closed = std::fclose(out.release()) == 0;
-  if (written && closed && std::rename(temporary.c_str(), file.c_str()) == 0) return;
-  const int reason = errno;
-  std::remove(temporary.c_str());
-  errno = reason;
-  fail(file, "write");
 }
 
 void check_utf8(std::string_view text, const std::string& file) {

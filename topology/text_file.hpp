@@ -1,5 +1,5 @@
-// Files in and out. Reading refuses what cannot be a description of a machine, in one line each;
-// writing leaves either the whole new file or the old one.
+// Files in, with the checks that spare every parser a surprise: what cannot be a description of a
+// machine is refused in one line.
 #pragma once
 
 #include <string>
@@ -9,9 +9,6 @@ namespace rehearse {
 
 /// The whole file. Throws InputError for a missing file, a directory, more than 64 MiB.
 std::string read_text_file(const std::string& file);
-
-/// Into a temporary neighbour, then renamed over `file`; "-" is standard output.
-void write_text_file(const std::string& file, std::string_view text);
 
 /// Throws InputError at the first byte that is not UTF-8, or is NUL.
 void check_utf8(std::string_view text, const std::string& file);
