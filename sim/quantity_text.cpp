@@ -138,8 +138,9 @@ double scale_of(std::string_view unit, std::string_view text, const Vocabulary& 
   std::vector<std::string> same;
   for (const std::string& name : names)
     if (folded(name) == folded(std::string{unit})) same.push_back(name);
-  if (!same.empty()) names = same;
-  throw InputError(fmt::format("unknown unit in {}{}", quoted(text), did_you_mean(unit, names)));
+  throw InputError(fmt::format(
+      "unknown unit in {}{}", quoted(text),
+      same.empty() ? fmt::format("; write e.g. \"{}\"", words.example) : did_you_mean(unit, same)));
 }
 
 double parse_real(std::string_view text, const Vocabulary& words) {

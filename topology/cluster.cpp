@@ -115,10 +115,11 @@ Topology node_of(Fields& fields, const std::string& file, const ClusterOverrides
   return table ? read_node(*table, gpus, problems) : Topology{};
 }
 
-// One node whose devices carry their names already; a file of several nodes is used as it is.
-bool joins_fabric(const Topology& node, std::size_t nodes) {
-  const bool needs_fabric_inside = node.links().empty() && node.rank_count() > 1;
-  return nodes > 1 || needs_fabric_inside;
+// A single node keeps to itself, unless only the fabric joins its ranks.
+bool needs_fabric(const Topology& node, std::size_t nodes, const Fabric& fabric) {
+  if (nodes > 1) return true;
+  const bool has_one = !std::holds_alternative<std::monostate>(fabric);
+  return has_one && node.links().empty() && node.rank_count() > 1;
 }
 
 Topology build(const Value& document, const std::string& file, const ClusterOverrides& overrides) {
@@ -137,10 +138,10 @@ Topology build(const Value& document, const std::string& file, const ClusterOver
   const bool is_shape = document.find("node") != nullptr;
   fields.finish();
   throw_if_any(std::move(problems));
-  if (!is_shape && !joins_fabric(node, nodes)) return node;
+  const bool is_joined = needs_fabric(node, nodes, fabric);
+  if (!is_shape && !is_joined) return node;
   const Place place = overrides.nodes ? Place{file} : fields.place_of("nodes");
-  return at_place(
-      place, [&] { return cluster(node, nodes, joins_fabric(node, nodes) ? fabric : Fabric{}); });
+  return at_place(place, [&] { return cluster(node, nodes, is_joined ? fabric : Fabric{}); });
 }
 
 Topology parse_shape(std::string_view text, const std::string& file,

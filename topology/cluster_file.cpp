@@ -144,12 +144,16 @@ Topology read_node(const Value& table, std::optional<std::size_t> gpus, Problems
   Fields fields{table, "[node]", problems};
   fields.require("kind");
   const std::optional<std::size_t> chosen = fields.choice("kind", node_kinds);
-  if (!chosen) return {};
+  if (!chosen) {
+    fields.finish_without_kind();
+    return {};
+  }
   const auto kind = static_cast<NodeKind>(*chosen);
   const bool is_server =
       kind >= NodeKind::pcie_tree || (kind == NodeKind::fully_connected && fields.any("sockets"));
   if (!is_server)
-    return at_place(fields.place(), [&] { return read_plain_node(fields, kind, gpus, problems); });
+    return at_place(fields.place_of("gpus"),
+                    [&] { return read_plain_node(fields, kind, gpus, problems); });
   const NodeShape shape = read_server(fields, kind, problems);
   if (gpus && *gpus > shape.gpus)
     fields.complain("gpus",
@@ -234,7 +238,10 @@ Fabric read_fabric(const Value& table, Problems& problems) {
   Fields fields{table, "[fabric]", problems};
   fields.require("kind");
   const std::optional<std::size_t> chosen = fields.choice("kind", fabric_kinds);
-  if (!chosen) return {};
+  if (!chosen) {
+    fields.finish_without_kind();
+    return {};
+  }
   const auto kind = static_cast<FabricKind>(*chosen);
   Fabric fabric;
   if (kind != FabricKind::none) fabric = read_fabric_of(kind, fields, problems);

@@ -175,16 +175,25 @@ std::vector<const Value*> Fields::tables(std::string_view key) {
 }
 
 void Fields::require(std::string_view key) {
-  if (table_.table() && !any(key))
+  if (table_.table() && !any(key)) missing_.emplace_back(key);
+}
+
+void Fields::finish_without_kind() {
+  for (const std::string& key : missing_)
     problems_.push_back({table_.place, fmt::format("{} needs the key '{}'", what_, key)});
 }
 
 void Fields::finish() {
   if (!table_.table()) return;
-  for (const Member& member : *table_.table())
-    if (std::find(known_.begin(), known_.end(), member.key) == known_.end())
-      problems_.push_back({member.key_place, fmt::format("unknown key '{}'{}", member.key,
-                                                         did_you_mean(member.key, known_))});
+  for (const Member& member : *table_.table()) {
+    if (std::find(known_.begin(), known_.end(), member.key) != known_.end()) continue;
+    const std::string hint = did_you_mean(member.key, known_);
+    problems_.push_back({member.key_place, fmt::format("unknown key '{}'{}", member.key, hint)});
+    std::erase_if(missing_, [&](const std::string& key) {
+      return hint == fmt::format("; did you mean '{}'?", key);
+    });
+  }
+  finish_without_kind();
 }
 
 }  // namespace rehearse

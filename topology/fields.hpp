@@ -54,10 +54,13 @@ class Fields {
   const Value* table(std::string_view key);
   std::vector<const Value*> tables(std::string_view key);
 
-  /// Absent is a problem, too.
+  /// Absent is a problem, too; noted by whichever `finish` comes.
   void require(std::string_view key);
-  /// The keys not asked for are unknown: one problem each.
+  /// The keys not asked for are unknown: one problem each. One that is a misspelling of a required
+  /// key stands for both mistakes.
   void finish();
+  /// When the table's kind is wrong, nobody knows which other keys it may have.
+  void finish_without_kind();
 
   const Place& place() const { return table_.place; }
   Place place_of(std::string_view key) const;
@@ -72,7 +75,7 @@ class Fields {
   const Value& table_;
   std::string what_;
   Problems& problems_;
-  std::vector<std::string> known_;
+  std::vector<std::string> known_, missing_;
 };
 
 }  // namespace rehearse

@@ -1,0 +1,16 @@
+// Broken cluster and topology files, each with the exact text its user gets. Tests of the library
+// and of the command line both run this table.
+#pragma once
+
+#include "tests/bad_input/foreign_cases.hpp"
+#include "tests/bad_input/toml_cases.hpp"
+
+namespace rehearse::bad_input {
+
+inline std::vector<Case> cluster_cases() {
+  std::vector<Case> all = toml_cases;
+  all.insert(all.end(), foreign_cases.begin(), foreign_cases.end());
+  return all;
+}
+
+}  // namespace rehearse::bad_input
