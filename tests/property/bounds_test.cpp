@@ -45,8 +45,9 @@ TEST(Bounds, HoldForEveryAlgorithmOnEveryKindOfMachine) {
                                  star(16, exact),
                                  torus(square, cable),
                                  cluster(star(4, cable), 4, FatTree{.cable = cable, .radix = 8})};
-  for (const char* name : {"dgx-h100", "dgx-1", "gb200-nvl72"})
+  for (const char* name : {"dgx-h100", "dgx-1", "summit"})
     machines.push_back(load_cluster(name, {2, std::nullopt}));
+  machines.push_back(load_cluster("gb200-nvl72", {1, std::nullopt}));
   for (const Topology& machine : machines)
     for (const CollectiveKind kind : kinds)
       for (const Bytes size : {8_B, 1_MiB, 8_GiB}) {
