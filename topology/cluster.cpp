@@ -80,16 +80,19 @@ Value resolved(Value document, std::vector<std::string> chain) {
 
 // The node that another file describes, whatever its format.
 std::optional<Topology> node_from_file(Fields& fields, const std::string& file) {
-  using Parser = Topology (*)(std::string_view, const std::string&);
-  constexpr std::pair<const char*, Parser> parsers[] = {
+  struct Format {
+    const char* key;
+    Topology (*parse)(std::string_view, const std::string&);
+  };
+  constexpr Format formats[] = {
       {"nccl_xml", parse_nccl_xml}, {"nvidia_smi", parse_nvidia_smi}, {"graphml", parse_graphml}};
   std::optional<Topology> node;
-  for (const auto& [key, parse] : parsers) {
-    const std::optional<std::string> name = fields.text(key);
+  for (const Format& format : formats) {
+    const std::optional<std::string> name = fields.text(format.key);
     if (!name || node) continue;
-    node = at_place(fields.place_of(key), [&] {
+    node = at_place(fields.place_of(format.key), [&] {
       const Source source = find_source(*name, file);
-      return parse(source.text, source.file);
+      return format.parse(source.text, source.file);
     });
   }
   return node;

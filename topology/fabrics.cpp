@@ -73,6 +73,9 @@ class Builder {
   }
 
   void join(DeviceId a, DeviceId b, Cable cable) {
+    if (built_.links().size() >= most_links)
+      throw InputError(
+          fmt::format("the fabric needs more than the {} links supported", most_links));
     built_.connect_both({.source = a,
                          .target = b,
                          .bandwidth = cable.bandwidth,
@@ -234,6 +237,9 @@ Topology cluster(const Topology& node, std::size_t count, const Fabric& fabric) 
   if (count > most_devices / size)
     throw InputError(fmt::format("{} nodes x {} devices are more than the {} devices supported",
                                  count, size, most_devices));
+  if (count > most_links / std::max<std::size_t>(1, node.links().size()))
+    throw InputError(fmt::format("{} nodes x {} links are more than the {} links supported", count,
+                                 node.links().size(), most_links));
   return Builder{node, count}.build(fabric);
 }
 

@@ -42,10 +42,10 @@ Topology ring(std::size_t gpus, Cable cable) {
 }
 
 Topology fully_connected(std::size_t gpus, Cable cable) {
-  constexpr std::size_t most = 4096;  // 16 million links
-  if (gpus > most)
-    throw InputError(fmt::format("{} GPUs fully connected need {} x {} links; at most {} GPUs",
-                                 gpus, gpus, gpus - 1, most));
+  if (gpus > most_devices || gpus * (gpus - 1) > most_links)
+    throw InputError(
+        fmt::format("{} GPUs fully connected need {} x {} links, more than the {} supported", gpus,
+                    gpus, gpus - 1, most_links));
   Topology topology = plain_gpus(gpus);
   for (std::size_t i = 0; i < gpus; ++i)
     for (std::size_t j = i + 1; j < gpus; ++j) join(topology, i, j, cable, LinkKind::nvlink);
@@ -182,7 +182,7 @@ void connect_mesh(Topology& node, const NodeShape& shape, const Places& at) {
 }  // namespace
 
 Topology make_node(const NodeShape& shape) {
-  const std::size_t limit = 4096;  // of each kind in one server
+  const std::size_t limit = 1024;  // of each kind in one server; all pairs of GPUs are links
   if (shape.gpus > limit || shape.nics > limit || shape.switches > limit || shape.sockets > 64)
     throw InputError(fmt::format(
         "a node of {} GPUs, {} NICs, {} switches and {} sockets is too large; at most {} each and "

@@ -19,6 +19,7 @@ struct Cable {
 
 /// More is refused before anything is allocated; ids and routing costs count on it.
 inline constexpr std::size_t most_devices = std::size_t{1} << 20;
+inline constexpr std::size_t most_links = std::size_t{1} << 22;
 
 // --- GPUs and nothing else, for lessons and closed forms.
 

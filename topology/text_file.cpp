@@ -45,9 +45,13 @@ std::size_t sequence_length(std::string_view text) {
 }  // namespace
 
 std::string read_text_file(const std::string& file) {
+  // A pipe is as good as a file: `rehearse topo show <(make-topology)`.
   std::error_code status;
-  if (std::filesystem::is_directory(file, status))
+  const std::filesystem::file_type type = std::filesystem::status(file, status).type();
+  if (type == std::filesystem::file_type::directory)
     throw InputError(Place{file}, "is a directory, not a file");
+  if (type == std::filesystem::file_type::character || type == std::filesystem::file_type::block)
+    throw InputError(Place{file}, "is a device, not a file");
   const OpenFile in{std::fopen(file.c_str(), "rb")};
   if (!in) fail(file);
   std::string text;

@@ -74,7 +74,7 @@ constexpr const char* nccl_file = R"(<system version="1">
         </gpu>
       </pci>
       <pci busid="0000:12:00.0" class="0x020000" link_speed="8 GT/s" link_width="16">
-        <nic><net name="mlx5_0" dev="0" speed="200000" port="1" guid="0x0" maxconn="1" gdr="1"/></nic>
+        <nic><net name="mlx5_0" dev="0" speed="200000" port="1" guid="0x0" gdr="1"/></nic>
       </pci>
     </pci>
   </cpu>
