@@ -168,14 +168,22 @@ std::int64_t parse_whole(std::string_view text, const Vocabulary& words,
   return static_cast<std::int64_t>(nearest);
 }
 
-// The shortest text that names `value` exactly in one of the units; they are tried in order.
-std::string shortest_whole(std::int64_t value, std::span<const Unit> units) {
+// The shortest text that names `value` exactly in one of the units; the first among equals.
+template <class Parse>
+std::string shortest_whole(std::int64_t value, std::span<const Unit> units, Parse parse) {
   std::string best;
+  const auto offer = [&](std::string text) {
+    if (best.empty() || text.size() < best.size()) best = std::move(text);
+  };
   for (const Unit& unit : units) {
     const auto scale = static_cast<std::int64_t>(unit.scale);
-    if (value % scale != 0) continue;
-    std::string text = fmt::format("{}{}", value / scale, unit.name);
-    if (best.empty() || text.size() < best.size()) best = std::move(text);
+    if (value % scale == 0) {
+      offer(fmt::format("{}{}", value / scale, unit.name));
+    } else if (value < std::int64_t{1} << 53) {
+      const std::string fraction =
+          fmt::format("{}{}", static_cast<double>(value) / unit.scale, unit.name);
+      if (fraction.size() < 9 && parse(fraction) == value) offer(fraction);
+    }
   }
   return best;
 }
@@ -234,12 +242,14 @@ std::string to_text(Bytes bytes) {
   static const Unit units[] = {
       {"GiB", 1073741824.0}, {"MiB", 1048576.0}, {"KiB", 1024.0}, {"TB", 1e12},
       {"GB", 1e9},           {"MB", 1e6},        {"kB", 1e3},     {"B", 1}};
-  return bytes == Bytes{} ? "0B" : shortest_whole(bytes.count(), units);
+  const auto parse = [](const std::string& text) { return parse_bytes(text).count(); };
+  return bytes == Bytes{} ? "0B" : shortest_whole(bytes.count(), units, parse);
 }
 
 std::string to_text(Time time) {
   static const Unit units[] = {{"s", 1e12}, {"ms", 1e9}, {"us", 1e6}, {"ns", 1e3}, {"ps", 1}};
-  return time == Time{} ? "0s" : shortest_whole(time.ps(), units);
+  const auto parse = [](const std::string& text) { return parse_time(text).ps(); };
+  return time == Time{} ? "0s" : shortest_whole(time.ps(), units, parse);
 }
 
 std::string to_text(BytesPerSecond rate) {

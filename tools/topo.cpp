@@ -59,7 +59,7 @@ void print_accelerator(const Accelerator& accelerator) {
 void print_links(const Topology& topology) {
   std::map<std::string, std::size_t> counts;
   for (const Link& link : topology.links())
-    ++counts[fmt::format("{:<8} {} -> {:<7} {:>10} {:>7}", to_string(link.kind),
+    ++counts[fmt::format("{:<8} {:>6} -> {:<7} {:>10} {:>7}", to_string(link.kind),
                          to_string(topology[link.source].kind),
                          to_string(topology[link.target].kind), to_text(link.bandwidth),
                          to_text(link.latency))];

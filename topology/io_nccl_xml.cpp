@@ -119,7 +119,7 @@ class Reader {
           has_switch |= std::string_view{link.attribute("tclass").value()} == "0x068000";
       }
     topology_.name = "NCCL model (achievable rates)";
-    topology_.accelerators.emplace_back().name = sm > 0 ? fmt::format("sm{}", sm) : "GPU";
+    topology_.accelerators.emplace_back().name = fmt::format("sm{}", sm);
     const auto add = [&](DeviceKind kind, std::string_view name) {
       std::size_t count = 0;
       for (const std::size_t i : in_order(kind))

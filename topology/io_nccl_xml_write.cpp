@@ -101,7 +101,9 @@ class Writer {
   void write_gpu(DeviceId gpu, std::size_t depth) {
     const auto& accelerators = topology_.accelerators;
     const std::size_t which = topology_[gpu].accelerator;
-    const int sm = which < accelerators.size() ? sm_of(accelerators[which].name) : 0;
+    const std::string name = which < accelerators.size() ? accelerators[which].name : "";
+    // Unknown GPUs pass as V100: NCCL wants a number, and the first NVLink of 25 GB/s was Volta's.
+    const int sm = sm_of(name) == 0 && !name.starts_with("sm") ? 70 : sm_of(name);
     std::string links;
     for (const Link* link : links_[gpu]) {
       if (link->kind != LinkKind::nvlink) continue;
@@ -111,10 +113,9 @@ class Writer {
                              std::llround(link->bandwidth.count() * 1e-6));
         continue;
       }
-      const double count = link->bandwidth.count() / nccl_nvlink_rate(sm).count();
       links += fmt::format("{:{}}<nvlink target=\"{}\" count=\"{}\" tclass=\"{}\"/>\n", "",
                            2 * depth + 2, busid_[link->target],
-                           std::max<long long>(1, std::llround(count)),
+                           nvlinks_in(topology_, gpu, link->bandwidth),
                            to == DeviceKind::gpu ? "0x030200" : "0x068000");
     }
     open(depth,

@@ -13,32 +13,20 @@ namespace rehearse {
 
 namespace {
 
-// What one NVLink of this GPU carries: the divisor that turns a rate into the # of NV#.
-double one_nvlink(const Topology& topology, DeviceId gpu) {
-  const std::size_t which = topology[gpu].accelerator;
-  if (which >= topology.accelerators.size()) return 25e9;
-  const std::string& name = topology.accelerators[which].name;
-  const int sm = sm_of(name);
-  if (name.starts_with("sm")) return nccl_nvlink_rate(sm).count();  // NCCL's model, not nameplate
-  if (sm >= 100) return 50e9;                                       // NVLink 5: B200 datasheet
-  return sm == 60 ? 20e9 : 25e9;  // NVLink 1: P100 datasheet; 2 to 4: V100, A100, H100
-}
-
 std::string class_of(const Topology& topology, std::span<const LinkId> route) {
   std::size_t cpus = 0, switches = 0;
   bool all_nvlink = true;
-  double rate = INFINITY;
+  BytesPerSecond rate{INFINITY};
   for (std::size_t i = 0; i < route.size(); ++i) {
     const Link& link = topology[route[i]];
     all_nvlink = all_nvlink && link.kind == LinkKind::nvlink;
-    rate = std::min(rate, link.bandwidth.count());
+    rate = std::min(rate, link.bandwidth);
     if (i == 0) continue;
     cpus += topology[link.source].kind == DeviceKind::cpu;
     switches += topology[link.source].kind == DeviceKind::network_switch;
   }
   if (all_nvlink && cpus == 0) {
-    const double links = rate / one_nvlink(topology, topology[route.front()].source);
-    return fmt::format("NV{}", std::max<long long>(1, std::llround(links)));
+    return fmt::format("NV{}", nvlinks_in(topology, topology[route.front()].source, rate));
   }
   if (cpus > 1) return "SYS";
   if (cpus == 1) return "PHB";

@@ -1,6 +1,7 @@
 // NCCL's tables, and the ways back from a rate to what an XML file must say for it.
 #include "topology/nccl_rates.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -101,6 +102,17 @@ const CpuModel& nccl_cpu_for(BytesPerSecond rate) {
   for (const CpuModel& model : cpu_models)
     if (std::abs(model.rate - wanted) < std::abs(best->rate - wanted)) best = &model;
   return *best;
+}
+
+std::size_t nvlinks_in(const Topology& topology, DeviceId gpu, BytesPerSecond rate) {
+  const std::size_t which = topology[gpu].accelerator;
+  const std::string name =
+      which < topology.accelerators.size() ? topology.accelerators[which].name : "";
+  const int sm = sm_of(name);
+  // NVLink 1: P100 datasheet, 2 to 4: V100, A100 and H100, 5: B200. Per direction.
+  double one = sm >= 100 ? 50e9 : sm == 60 ? 20e9 : 25e9;
+  if (name.starts_with("sm")) one = nccl_nvlink_rate(sm).count();
+  return static_cast<std::size_t>(std::max(1.0, std::round(rate.count() / one)));
 }
 
 int sm_of(std::string_view accelerator) {

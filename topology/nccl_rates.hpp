@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/units.hpp"
+#include "topology/topology.hpp"
 
 namespace rehearse {
 
@@ -31,6 +31,10 @@ struct CpuModel {
 };
 /// The CPU whose sockets are joined by the rate nearest to this one.
 const CpuModel& nccl_cpu_for(BytesPerSecond rate);
+
+/// How many NVLinks of this GPU make up a rate: at NCCL's rate each where the machine came from
+/// NCCL's XML, at the nameplate's elsewhere.
+std::size_t nvlinks_in(const Topology& topology, DeviceId gpu, BytesPerSecond rate);
 
 /// The compute capability of a GPU by its name ("H100 SXM 80GB" is 90), 0 when unknown.
 int sm_of(std::string_view accelerator);

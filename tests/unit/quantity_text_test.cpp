@@ -70,6 +70,8 @@ TEST(QuantityText, PrintsShortly) {
   EXPECT_EQ(to_text(64_MiB), "64MiB");
   EXPECT_EQ(to_text(Bytes{80'000'000'000}), "80GB");
   EXPECT_EQ(to_text(850_ns), "850ns");
+  EXPECT_EQ(to_text(4400_ns), "4.4us");
+  EXPECT_EQ(to_text(Bytes{3 << 29}), "1.5GiB");
   EXPECT_EQ(to_text(Time{}), "0s");
   EXPECT_EQ(to_text(400.0_Gbps), "50GB/s");
   EXPECT_EQ(to_text_bits(400.0_Gbps), "400Gbps");

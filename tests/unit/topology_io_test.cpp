@@ -103,6 +103,11 @@ TEST(TopologyFiles, NcclXmlFollowsNcclsRules) {
   check_reachable(t, "topo.xml");
 }
 
+TEST(TopologyFiles, NcclXmlCountsRealNvlinks) {
+  const std::string xml = write_nccl_xml(load_cluster("dgx-a100"));
+  EXPECT_NE(xml.find("count=\"12\" tclass=\"0x068000\""), std::string::npos) << xml;
+}
+
 TEST(TopologyFiles, NcclXmlOfTheCatalogReadsBack) {
   for (const char* name : {"dgx-1", "dgx-a100", "dgx-h100", "p5", "p40-8", "ring-8"}) {
     SCOPED_TRACE(name);
