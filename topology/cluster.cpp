@@ -102,17 +102,15 @@ Topology node_of(Fields& fields, const std::string& file, const ClusterOverrides
                  Problems& problems) {
   std::optional<std::size_t> gpus = fields.count("gpus_per_node", 1);
   if (overrides.gpus_per_node) gpus = overrides.gpus_per_node;
-  if (std::optional<Topology> other = node_from_file(fields, file)) {
-    if (!gpus) return *other;
-    if (*gpus > other->rank_count())
+  const auto cut_down = [&](const Topology& node) {
+    if (!gpus) return node;
+    if (*gpus > node.rank_count())
       fields.complain("gpus_per_node", fmt::format("the node has {} GPUs; {} were asked for",
-                                                   other->rank_count(), *gpus));
-    return with_fewer_gpus(*other, *gpus);
-  }
-  if (fields.any("device")) {
-    Topology explicit_node = read_devices_and_links(fields, problems);
-    return gpus ? with_fewer_gpus(explicit_node, *gpus) : explicit_node;
-  }
+                                                   node.rank_count(), *gpus));
+    return with_fewer_gpus(node, *gpus);
+  };
+  if (const std::optional<Topology> other = node_from_file(fields, file)) return cut_down(*other);
+  if (fields.any("device")) return cut_down(read_devices_and_links(fields, problems));
   fields.require("node");
   const Value* table = fields.any("node");
   return table ? read_node(*table, gpus, problems) : Topology{};

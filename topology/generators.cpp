@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -202,10 +203,11 @@ Topology with_fewer_gpus(const Topology& node, std::size_t gpus) {
   fewer.protocols = node.protocols;
   std::vector<DeviceId> now(node.devices().size());
   std::vector<bool> stays(node.devices().size());
-  std::size_t seen = 0;
+  std::vector<std::size_t> seen(node.node_count() + 1);  // the last: in no node
   for (std::size_t d = 0; d < node.devices().size(); ++d) {
     const Device& device = node.devices()[d];
-    stays[d] = device.kind != DeviceKind::gpu || seen++ < gpus;
+    const std::size_t place = std::min(index(device.node), node.node_count());
+    stays[d] = device.kind != DeviceKind::gpu || seen[place]++ < gpus;
     if (stays[d]) now[d] = fewer.add(device);
   }
   for (Link link : node.links()) {

@@ -63,7 +63,7 @@ struct NodeShape {
 
 Topology make_node(const NodeShape& shape);
 
-/// The same node with its first `gpus` GPUs only; everything else stays where it was.
+/// The same machine with the first `gpus` GPUs of each node; everything else stays where it was.
 Topology with_fewer_gpus(const Topology& node, std::size_t gpus);
 
 // --- Many servers. A node joins with its NICs; without any with its GPUs, or its sockets.

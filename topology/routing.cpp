@@ -39,7 +39,9 @@ struct Routing::State {
   const Topology& topology;
   NodeShapes shapes;
   std::optional<ShortestPaths> everything;
-  std::vector<Join> joins;  // of the last question; kept to spare allocations, like `arcs`
+  // Of the last question; kept to spare allocations.
+  std::vector<Join> joins;
+  std::vector<const Crossing*> exits, entries;
   std::vector<std::uint32_t> arcs;
 
   ShortestPaths& all_paths();
@@ -47,7 +49,7 @@ struct Routing::State {
   void find_joins(DeviceId source, DeviceId target);
   Cost beyond(const Crossing& cable, DeviceId target);
   bool is_closed(std::uint32_t outer, DeviceId end) const;
-  Join choose(DeviceId source, DeviceId target, std::size_t channel) const;
+  Join choose(DeviceId source, DeviceId target, std::size_t channel);
   bool walk(std::size_t group, std::uint32_t from, std::uint32_t to, Spread spread, Route& route);
   bool stay(DeviceId source, DeviceId target, std::size_t channel, Route& route);
   void cross(DeviceId source, DeviceId target, Join join, std::size_t channel, Route& route);
@@ -70,7 +72,7 @@ void Routing::State::find_joins(DeviceId source, DeviceId target) {
     joins.push_back(join);
   };
   ShortestPaths& fabric = shapes.paths(shapes.fabric());
-  const std::span<const Gate> entries = shapes.entries_to(target);
+  const std::span<const Gate> gates = shapes.entries_to(target);
   for (const Gate& exit : shapes.exits_from(source)) {
     if (exit.cost > best) break;
     const Crossing* leave = exit.place == nowhere ? nullptr : &shapes.exits(from)[exit.place];
@@ -80,7 +82,7 @@ void Routing::State::find_joins(DeviceId source, DeviceId target) {
       continue;
     }
     if (leave && is_closed(out, target)) continue;
-    for (const Gate& entry : entries) {
+    for (const Gate& entry : gates) {
       if (exit.cost + entry.cost > best) break;
       const Crossing* enter = entry.place == nowhere ? nullptr : &shapes.entries(to)[entry.place];
       const std::uint32_t in = enter ? enter->outer : shapes.local(target);
@@ -107,10 +109,11 @@ bool Routing::State::is_closed(std::uint32_t outer, DeviceId end) const {
 
 // Among equal gates the devices of a node spread over the exits by their own number, and the
 // target's number chooses the entry. Both are local, so equal nodes behave equally.
-Join Routing::State::choose(DeviceId source, DeviceId target, std::size_t channel) const {
+Join Routing::State::choose(DeviceId source, DeviceId target, std::size_t channel) {
   if (joins.size() == 1) return joins.front();
   // Lists of crossings are contiguous and in link order, so pointers of one list compare.
-  std::vector<const Crossing*> exits, entries;
+  exits.clear();
+  entries.clear();
   for (const Join& join : joins) exits.push_back(join.exit);
   std::sort(exits.begin(), exits.end());
   exits.erase(std::unique(exits.begin(), exits.end()), exits.end());
@@ -231,7 +234,7 @@ std::vector<LinkId> Routing::route(DeviceId source, DeviceId target, std::size_t
   State& s = *state_;
   Route route;
   if (source == target) return route;
-  route.reserve(8);
+  route.reserve(12);  // through three levels of a fat tree and two PCIe trees
   if (s.shapes.group_of(source) == s.shapes.group_of(target)) {
     if (s.stay(source, target, channel, route)) return route;
   } else {
