@@ -19,8 +19,7 @@ struct CollectiveShape {
   CollectiveKind kind{};
   std::vector<Rank> group;
   std::uint32_t root = 0;
-  std::uint16_t protocol = 0;  // index into the topology's protocols
-  std::size_t channels = 0;    // 0: as many as use the machine
+  std::size_t channels = 0;  // 0: as many as use the machine
 };
 
 struct CollectiveBuffers {

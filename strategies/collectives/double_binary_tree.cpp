@@ -1,10 +1,11 @@
 // Double binary tree: half of the data is reduced up and sent down one tree, half the other.
 //
-//        tree 1, n = 8                    tree 2: mirrored
-//        0                                7          In-order trees: odd positions are leaves of
-//        └────── 4                  3 ──────┘        the first tree and inner nodes of the second.
-//            2───┴───6          1───┴───5            Every rank sends and receives 2S in all, so
-//           1 3     5 7        0 2     4 6           the links are used fully in both directions.
+//        tree 1, n = 8                    tree 2: moved by one
+//        0                                1          In-order trees: odd positions are leaves of
+//        └────── 4                        └────── 5  the first tree and inner nodes of the second.
+//            2───┴───6                        3───┴───7      Every rank sends and receives 2S in
+//           1 3     5 7                      2 4     6 0     all: links are full in both
+//           directions.
 //
 //   T ≈ 2 · depth · (alpha + c/beta) + 2S/beta,  depth = log2 n,  c = one chunk of the pipeline
 //
@@ -13,7 +14,7 @@
 // reduction is part of the receive).
 //
 // Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan,
-// Parallel Computing 35 (2009). With n odd the second tree is the first shifted by one.
+// Parallel Computing 35 (2009).
 #include <algorithm>
 #include <bit>
 
@@ -49,9 +50,7 @@ TreePair double_binary_tree(std::size_t n) {
   TreePair pair;
   pair.second.resize(n);
   for (std::uint32_t p = 0; p < count; ++p) pair.first.push_back(place_in_order(p, count));
-  const auto moved = [&](std::uint32_t p) {
-    return count % 2 == 0 ? count - 1 - p : (p + 1) % count;
-  };
+  const auto moved = [&](std::uint32_t p) { return (p + 1) % count; };
   for (std::uint32_t p = 0; p < count; ++p) {
     TreePlace place = pair.first[p];
     if (place.parent) place.parent = moved(*place.parent);
@@ -161,9 +160,8 @@ class Seats {
     for (number_ = 0; number_ < trees.size(); ++number_) {
       const Tree& tree = trees[number_];
       for (std::size_t p = 0; p < tree.places.size(); ++p) {
-        const std::size_t depth = depth_of(tree, p);
-        if (part != TreePart::broadcast) add_reducing(tree, p, depth);
-        if (part != TreePart::reduce) add_spreading(tree, p, depth, part);
+        if (part != TreePart::broadcast) add_reducing(tree, p);
+        if (part != TreePart::reduce) add_spreading(tree, p, part);
       }
     }
     std::stable_sort(seats.begin(), seats.end(),
@@ -172,32 +170,39 @@ class Seats {
   std::vector<Seat> seats;
 
  private:
-  // Upwards the deepest are first, and a rank adds its own before it sends; then downwards.
-  static constexpr std::size_t deepest = 1 << 20;
+  // Upwards by height: a rank follows those below it, and adds its own before it sends. Then down.
+  static constexpr std::size_t downwards = std::size_t{1} << 32;
+  static std::size_t height_of(const Tree& tree, std::size_t p) {
+    std::size_t height = 0;
+    for (const std::uint32_t child : tree.places[p].children)
+      height = std::max(height, 1 + height_of(tree, child));
+    return height;
+  }
   static std::size_t depth_of(const Tree& tree, std::size_t p) {
     std::size_t depth = 0;
     for (auto at = tree.places[p].parent; at; at = tree.places[*at].parent) ++depth;
     return depth;
   }
 
-  void add_reducing(const Tree& tree, std::size_t p, std::size_t depth) {
-    const std::size_t turn = (deepest - depth) * 8;
+  void add_reducing(const Tree& tree, std::size_t p) {
     for (std::size_t c = 0; c < tree.own[p].size(); ++c)
       if (out_.keeps(tree.own[p][c]))
-        seats.push_back({Seat::Kind::add_own, number_, tree.own[p][c], c, turn + c, {}});
+        seats.push_back(
+            {Seat::Kind::add_own, number_, tree.own[p][c], c, height_of(tree, p) * 8 + c, {}});
     const auto parent = tree.places[p].parent;
     if (!parent || !out_.keeps(tree.up[p])) return;
     const auto& siblings = tree.places[*parent].children;
     const auto which =
         static_cast<std::size_t>(std::find(siblings.begin(), siblings.end(), p) - siblings.begin());
     seats.push_back({which > 0 ? Seat::Kind::add_beside : Seat::Kind::add_up, number_, tree.up[p],
-                     which > 0 ? which - 1 : 0, turn + 7, out_.ready_for(tree.up[p])});
+                     which > 0 ? which - 1 : 0, height_of(tree, p) * 8 + 7,
+                     out_.ready_for(tree.up[p])});
   }
 
-  void add_spreading(const Tree& tree, std::size_t p, std::size_t depth, TreePart part) {
+  void add_spreading(const Tree& tree, std::size_t p, TreePart part) {
     if (!tree.places[p].parent || !out_.keeps(tree.down[p])) return;
     seats.push_back(
-        {Seat::Kind::send_down, number_, tree.down[p], 0, deepest * 16 + depth,
+        {Seat::Kind::send_down, number_, tree.down[p], 0, downwards + depth_of(tree, p),
          part == TreePart::broadcast ? out_.ready_for(tree.down[p]) : std::vector<OpId>{}});
   }
 

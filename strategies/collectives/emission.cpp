@@ -21,7 +21,7 @@ void add_unique(std::vector<OpId>& ops, OpId op) {
 }  // namespace
 
 Emission::Emission(Program& program, const Pattern& pattern, const Fold& fold,
-                   std::span<const std::vector<OpId>> entry)
+                   std::uint16_t protocol, std::span<const std::vector<OpId>> entry)
     : program_{program}, pattern_{pattern}, fold_{fold}, ready_(fold.roles) {
   const bool folded = fold.kept < pattern.hops.size();
   program_.protocols = pattern.protocols;
@@ -31,7 +31,9 @@ Emission::Emission(Program& program, const Pattern& pattern, const Fold& fold,
     if (!keeps(hop)) continue;
     place_[h] = static_cast<std::uint32_t>(kept_hops_.size());
     kept_hops_.push_back(hop);
-    connections_.push_back(program_.connect(pattern.hops[h].connection));
+    Connection connection = pattern.hops[h].connection;
+    connection.protocol = protocol;
+    connections_.push_back(program_.connect(std::move(connection)));
     if (folded) program_.folded.push_back(fold.paths[h]);
   }
   for (std::size_t r = 0; r < entry.size(); ++r)
@@ -41,9 +43,8 @@ Emission::Emission(Program& program, const Pattern& pattern, const Fold& fold,
 OpId Emission::send(HopId hop, const Payload& payload, std::span<const OpId> after,
                     std::uint32_t name, std::uint32_t number) {
   const ConnectionId connection = connections_[place_[index(hop)]];
-  const Hop& way = pattern_[hop];
-  const Protocol& protocol = protocol_of(program_, way.connection);
-  return program_.add_transfer(comm_lane(way.lane), {name, number},
+  const Protocol& protocol = protocol_of(program_, program_[connection]);
+  return program_.add_transfer(comm_lane(pattern_[hop].lane), {name, number},
                                {.connection = connection,
                                 .source_buffer = payload.source.buffer,
                                 .target_buffer = payload.target.buffer,

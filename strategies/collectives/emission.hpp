@@ -13,8 +13,9 @@ namespace rehearse {
 
 class Emission {
  public:
-  /// `entry` holds, by rank, the ops after which the rank's data are there; empty: at once.
-  Emission(Program& program, const Pattern& pattern, const Fold& fold,
+  /// All connections speak the pattern's protocol number `protocol`. `entry` holds, by rank, the
+  /// ops after which the rank's data are there; empty: at once.
+  Emission(Program& program, const Pattern& pattern, const Fold& fold, std::uint16_t protocol = 0,
            std::span<const std::vector<OpId>> entry = {});
 
   bool keeps(HopId hop) const { return index(fold_.stand_in[index(hop)]) == index(hop); }

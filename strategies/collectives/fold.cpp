@@ -120,22 +120,17 @@ class Refinement {
 };
 
 // A finer start than "all alike", for rings that cross a boundary only every few nodes: there a
-// difference would otherwise travel one hop a round. Place in the node, and place of the node among
-// those next to it in memory order whose first link into the fabric ends on the same switch.
+// difference would otherwise travel one hop a round. Ranks begin with the place of their node among
+// the nodes before it on the same leaf.
 std::vector<Colour> places(const Topology& topology) {
-  std::vector<std::uint32_t> ranks_seen(topology.node_count()),
-      place_in_leaf(topology.node_count());
   const std::vector<DeviceId> leaf = leaf_by_node(topology);
+  std::vector<Colour> place(leaf.size());
   for (std::size_t n = 1; n < leaf.size(); ++n)
-    place_in_leaf[n] = leaf[n] == leaf[n - 1] ? place_in_leaf[n - 1] + 1 : 0;
+    place[n] = leaf[n] == leaf[n - 1] ? place[n - 1] + 1 : 0;
   std::vector<Colour> start;
   for (const DeviceId device : topology.ranks()) {
     const NodeId node = topology[device].node;
-    if (node == no_node) {
-      start.push_back(0);
-      continue;
-    }
-    start.push_back(join(ranks_seen[index(node)]++, place_in_leaf[index(node)]));
+    start.push_back(node == no_node ? 0 : place[index(node)]);
   }
   return start;
 }

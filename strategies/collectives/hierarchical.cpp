@@ -211,8 +211,7 @@ CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
   };
   CollectivePlan plan;
   plan.pattern.protocols = routing.topology().protocols;
-  Connection like;
-  like.protocol = shape.protocol;
+  const Connection like;
   auto stages = std::make_shared<Stages>();
   std::vector<Level> levels = levels_of(shape, routing.topology(), hierarchy.levels);
   for (std::size_t l = 0; l + 1 < levels.size(); ++l)

@@ -25,9 +25,8 @@ CollectivePlan empty_plan(const Topology& topology) {
   return plan;
 }
 
-Connection connection_like(const CollectiveShape& shape, std::size_t channel) {
+Connection connection_like(std::size_t channel) {
   Connection like;
-  like.protocol = shape.protocol;
   like.channel = static_cast<std::uint16_t>(channel);
   return like;
 }
@@ -69,7 +68,7 @@ CollectivePlan plan_chain(const CollectiveShape& shape, Routing& routing) {
   const auto orders = ring_orders(routing, shape.group, shape.channels);
   for (std::size_t c = 0; c < orders.size(); ++c) {
     chains->push_back({cut_open(orders[c], shape.group[shape.root], spreads), {}, {}});
-    declare_chain(plan.pattern, chains->back(), channel_lane(c), connection_like(shape, c));
+    declare_chain(plan.pattern, chains->back(), channel_lane(c), connection_like(c));
   }
   plan.pipeline = {shape.group.size() - 1, orders.size()};
   plan.rounds = [](std::size_t pieces) { return pieces; };
@@ -98,7 +97,7 @@ CollectivePlan plan_ring(const CollectiveShape& shape, Routing& routing) {
   const std::size_t channels = orders.size(), n = shape.group.size();
   for (std::size_t c = 0; c < channels; ++c) {
     rings->push_back({orders[c], owned_parts(shape, orders[c]), {}});
-    declare_ring(plan.pattern, rings->back(), channel_lane(c), connection_like(shape, c));
+    declare_ring(plan.pattern, rings->back(), channel_lane(c), connection_like(c));
   }
   const RingPart part = ring_part(shape.kind);
   plan.rounds = [n, part](std::size_t) { return (part == RingPart::all_reduce ? 2 : 1) * (n - 1); };
@@ -184,7 +183,7 @@ CollectivePlan plan_tree(const CollectiveShape& shape, Routing& routing) {
   std::uint16_t lane = 0;
   for (std::size_t t = 0; t < trees->size(); t += 2) {  // pairs: one per channel
     const std::uint16_t twin = lane;
-    const Connection like = connection_like(shape, t / 2);
+    const Connection like = connection_like(t / 2);
     lane = declare_tree(plan.pattern, (*trees)[t], part, {lane, 0, twin}, like);
     lane = declare_tree(plan.pattern, (*trees)[t + 1], part, {lane, 1, twin}, like);
   }
@@ -204,7 +203,7 @@ CollectivePlan plan_tree(const CollectiveShape& shape, Routing& routing) {
 CollectivePlan plan_halving(const CollectiveShape& shape, Routing& routing) {
   CollectivePlan plan = empty_plan(routing.topology());
   auto halving = std::make_shared<Halving>(Halving{shape.group, {}, {}, {}});
-  declare_halving(plan.pattern, *halving, 0, 0, connection_like(shape, 0));
+  declare_halving(plan.pattern, *halving, 0, 0, connection_like(0));
   const HalvingPart part = shape.kind == CollectiveKind::reduce_scatter
                                ? HalvingPart::reduce_scatter
                            : shape.kind == CollectiveKind::all_gather ? HalvingPart::all_gather
@@ -223,7 +222,7 @@ CollectivePlan plan_pairwise(const CollectiveShape& shape, Routing& routing) {
   const bool all = shape.kind == CollectiveKind::all_to_all;
   const std::size_t others = shape.group.size() - 1;
   declare_pairwise(plan.pattern, *pairs, all ? others : std::min<std::size_t>(others, 1), lanes,
-                   connection_like(shape, 0));
+                   connection_like(0));
   plan.emit = [pairs, all](Emission& out, const CollectiveBuffers& buffers, std::size_t,
                            std::size_t) {
     if (all)
@@ -240,7 +239,7 @@ CollectivePlan plan_in_switch(const CollectiveShape& shape, Routing& routing) {
   group->ranks = shape.group;
   for (std::size_t p = 0; p < shape.group.size(); ++p)
     group->owns.push_back(static_cast<std::uint32_t>(p));
-  declare_switch(plan.pattern, *group, 0, 0, connection_like(shape, 0));
+  declare_switch(plan.pattern, *group, 0, 0, connection_like(0));
   const SwitchPart part = shape.kind == CollectiveKind::reduce_scatter ? SwitchPart::reduce_scatter
                           : shape.kind == CollectiveKind::all_gather   ? SwitchPart::all_gather
                                                                        : SwitchPart::all_reduce;

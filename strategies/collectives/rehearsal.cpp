@@ -101,7 +101,10 @@ CollectiveBuffers buffers_for(Bytes size) {
 
 CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveShape shape,
                                          Routing& routing, Detail detail)
-    : algorithm_{algorithm}, shape_{std::move(shape)}, detail_{detail} {
+    : algorithm_{algorithm},
+      topology_{routing.topology()},
+      shape_{std::move(shape)},
+      detail_{detail} {
   if (const auto refusal = algorithm.refusal(shape_, routing.topology()))
     throw InputError(fmt::format("algorithm '{}' cannot do this {}: {}", algorithm.name,
                                  to_string(shape_.kind), *refusal));
@@ -130,7 +133,7 @@ std::size_t CollectiveRehearsal::pieces(Bytes size) const {
   return static_cast<std::size_t>(std::clamp(std::round(best), 1.0, std::min(most, elements)));
 }
 
-Program CollectiveRehearsal::emitted(Bytes size, std::size_t rounds) const {
+Program CollectiveRehearsal::emitted(Bytes size, std::uint16_t protocol, std::size_t rounds) const {
   Program program;
   const std::size_t count = pieces(size);
   const std::size_t all = plan_.rounds(count);
@@ -138,39 +141,58 @@ Program CollectiveRehearsal::emitted(Bytes size, std::size_t rounds) const {
     const std::size_t ops = std::min(rounds, all) * fold_.kept;
     program.reserve(ops, ops);
   }
-  Emission out(program, plan_.pattern, fold_);
+  Emission out(program, plan_.pattern, fold_, protocol);
   plan_.emit(out, buffers_for(size), count, rounds);
   return program;
 }
 
-Program CollectiveRehearsal::program(Bytes size) const { return emitted(size, all_rounds); }
+Program CollectiveRehearsal::program(Bytes size, std::uint16_t protocol) const {
+  return emitted(size, protocol, all_rounds);
+}
+
+std::uint64_t CollectiveRehearsal::most_transfers(Bytes size) const {
+  return fold_.kept * std::max<std::uint64_t>(1, plan_.rounds(pieces(size)));
+}
+
+CollectiveResult CollectiveRehearsal::result_of(const Program& program,
+                                                const Timeline& timeline) const {
+  CollectiveResult result{timeline.makespan, program.transfer_count(), timeline.events};
+  for (std::size_t l = 0; l < timeline.link_bytes.size(); ++l) {
+    if (timeline.link_bytes[l] == Bytes{0} || timeline.makespan == Time{}) continue;
+    const Seconds full = timeline.link_bytes[l] / topology_.links()[l].bandwidth;
+    const double load = full.count() / timeline.makespan.seconds().count();
+    if (load > result.load) result.load = load, result.busiest = static_cast<LinkId>(l);
+  }
+  return result;
+}
 
 CollectiveResult CollectiveRehearsal::run_rounds(Bytes size, Executor& engine,
-                                                 std::size_t rounds) const {
+                                                 std::uint16_t protocol, std::size_t rounds) const {
   for (std::size_t simulated = 16; simulated < rounds; simulated *= 2) {
-    const Program program = emitted(size, simulated);
+    const Program program = emitted(size, protocol, simulated);
     const Timeline timeline = engine.run(program);
     if (timeline.spans.size() % simulated != 0) break;
     const auto period = Rounds(timeline, simulated).period();
     if (!period) continue;
-    const auto left = static_cast<std::int64_t>(rounds - simulated);
-    return {timeline.makespan + left * *period, program.transfer_count(), timeline.events, false};
-  }
-  const Program program = emitted(size, all_rounds);
-  const Timeline timeline = engine.run(program);
-  return {timeline.makespan, program.transfer_count(), timeline.events, false};
-}
-
-CollectiveResult CollectiveRehearsal::run(Bytes size, Executor& engine) {
-  if (detail_ == Detail::transfers) return run_rounds(size, engine, 0);
-  const auto known = remembered_.find(plan_.key(size));
-  if (known != remembered_.end()) {
-    CollectiveResult result = known->second;
-    result.remembered = true;
+    CollectiveResult result = result_of(program, timeline);
+    result.time += static_cast<std::int64_t>(rounds - simulated) * *period;
     return result;
   }
-  const CollectiveResult result = run_rounds(size, engine, plan_.rounds(pieces(size)));
-  remembered_.emplace(plan_.key(size), result);
+  const Program program = emitted(size, protocol, all_rounds);
+  return result_of(program, engine.run(program));
+}
+
+CollectiveResult CollectiveRehearsal::run(Bytes size, Executor& engine, std::uint16_t protocol) {
+  if (detail_ == Detail::transfers) return run_rounds(size, engine, protocol, 0);
+  const auto key = std::pair{plan_.key(size), protocol};
+  const auto known = remembered_.find(key);
+  if (known != remembered_.end()) {
+    CollectiveResult result = known->second;
+    result.transfers = result.events = 0;
+    return result;
+  }
+  const CollectiveResult result = run_rounds(size, engine, protocol, plan_.rounds(pieces(size)));
+  remembered_.emplace(key, result);
   return result;
 }
 

@@ -18,9 +18,10 @@ enum class Detail : std::uint8_t { folded, transfers };
 
 struct CollectiveResult {
   Time time;
-  std::uint64_t transfers = 0;  // simulated, or remembered as simulated
+  std::uint64_t transfers = 0;  // simulated now; none when the answer was remembered
   std::uint64_t events = 0;
-  bool remembered = false;
+  LinkId busiest = no_link;  // the link that was full for the greatest part of the time
+  double load = 0;           // that part
 };
 
 class CollectiveRehearsal {
@@ -29,12 +30,16 @@ class CollectiveRehearsal {
   CollectiveRehearsal(const Algorithm& algorithm, CollectiveShape shape, Routing& routing,
                       Detail detail);
 
-  /// Simulates it for `size` bytes (of the whole data, as nccl-tests counts) on the engine.
-  CollectiveResult run(Bytes size, Executor& engine);
+  /// Simulates it for `size` bytes (of the whole data, as nccl-tests counts) in the topology's
+  /// protocol number `protocol` on the engine, which must be of the routing's topology.
+  CollectiveResult run(Bytes size, Executor& engine, std::uint16_t protocol = 0);
 
   /// The whole program for a size, for traces, other executors and explanations; folded unless
   /// the detail is `transfers`.
-  Program program(Bytes size) const;
+  Program program(Bytes size, std::uint16_t protocol = 0) const;
+
+  /// No more transfers than this are simulated for a size.
+  std::uint64_t most_transfers(Bytes size) const;
 
   const Algorithm& algorithm() const { return algorithm_; }
   std::size_t roles() const { return fold_.roles; }
@@ -45,17 +50,20 @@ class CollectiveRehearsal {
 
  private:
   std::size_t pieces(Bytes size) const;
-  Program emitted(Bytes size, std::size_t rounds) const;
-  CollectiveResult run_rounds(Bytes size, Executor& engine, std::size_t rounds) const;
+  Program emitted(Bytes size, std::uint16_t protocol, std::size_t rounds) const;
+  CollectiveResult result_of(const Program& program, const Timeline& timeline) const;
+  CollectiveResult run_rounds(Bytes size, Executor& engine, std::uint16_t protocol,
+                              std::size_t rounds) const;
 
   const Algorithm& algorithm_;
+  const Topology& topology_;
   CollectiveShape shape_;
   CollectivePlan plan_;
   Fold fold_;
   Detail detail_;
   Time alpha_;
   BytesPerSecond beta_{};
-  std::map<std::int64_t, CollectiveResult> remembered_;
+  std::map<std::pair<std::int64_t, std::uint16_t>, CollectiveResult> remembered_;
 };
 
 /// Where data, result and scratch of a collective of `size` bytes lie.

@@ -1,0 +1,91 @@
+// Trying them all. A candidate whose simulation would be out of proportion is left out of `auto`,
+// and said so; asked for by name it is simulated whatever it takes.
+#include "strategies/collectives/choose.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/error.hpp"
+
+namespace rehearse {
+
+namespace {
+
+// A few seconds on one core; `auto` would rather answer.
+constexpr std::uint64_t too_many_transfers = 3'000'000;
+
+std::vector<std::uint16_t> protocols_of(const Topology& topology,
+                                        std::span<const std::string> names) {
+  std::vector<std::string> known;
+  for (const Protocol& protocol : topology.protocols) known.push_back(protocol.name);
+  if (known.empty()) known.push_back(Protocol{}.name);
+  std::vector<std::uint16_t> protocols;
+  for (const std::string& name : names) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end())
+      throw InputError(fmt::format("the machine has no protocol '{}'{}; it has {}", name,
+                                   did_you_mean(name, known), fmt::join(known, ", ")));
+    protocols.push_back(static_cast<std::uint16_t>(found - known.begin()));
+  }
+  if (names.empty())
+    for (std::uint16_t p = 0; p < known.size(); ++p) protocols.push_back(p);
+  return protocols;
+}
+
+}  // namespace
+
+CollectiveChooser::CollectiveChooser(const CollectiveShape& shape, Routing& routing,
+                                     const Wish& wish)
+    : topology_{routing.topology()},
+      bounds_{shape.kind, shape.group, topology_, shape.root},
+      protocols_{protocols_of(topology_, wish.protocols)},
+      named_{!wish.algorithms.empty()} {
+  const auto prepare = [&](const Algorithm& how) {
+    rehearsals_.push_back(std::make_unique<CollectiveRehearsal>(how, shape, routing, wish.detail));
+  };
+  for (const std::string& name : wish.algorithms) prepare(algorithm(name));
+  if (named_) return;
+  for (const Algorithm& how : algorithms()) {
+    if (const auto refusal = how.refusal(shape, topology_)) {
+      left_out_.push_back({how.name, *refusal});
+      continue;
+    }
+    prepare(how);
+  }
+  ASSERT(!rehearsals_.empty());  // ring and pairwise between them do every collective
+}
+
+std::vector<Candidate> CollectiveChooser::at(Bytes size, Executor& engine) {
+  std::vector<Candidate> candidates;
+  for (const auto& rehearsal : rehearsals_) {
+    if (!named_ && rehearsal->most_transfers(size) > too_many_transfers) {
+      leave_out(*rehearsal, size);
+      continue;
+    }
+    for (const std::uint16_t protocol : protocols_) {
+      const CollectiveResult result = rehearsal->run(size, engine, protocol);
+      bounds_.check(size, result.time);
+      candidates.push_back({rehearsal->algorithm().name, protocol, result});
+    }
+  }
+  std::stable_sort(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.result.time < b.result.time; });
+  return candidates;
+}
+
+void CollectiveChooser::leave_out(const CollectiveRehearsal& rehearsal, Bytes size) {
+  const std::string_view name = rehearsal.algorithm().name;
+  for (const LeftOut& known : left_out_)
+    if (known.algorithm == name) return;
+  left_out_.push_back({name, fmt::format("up to {} transfers from {} bytes on; ask for it by name",
+                                         rehearsal.most_transfers(size), size.count())});
+}
+
+const std::string& CollectiveChooser::protocol_name(std::uint16_t protocol) const {
+  static const std::string plain = Protocol{}.name;
+  return topology_.protocols.empty() ? plain : topology_.protocols[protocol].name;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,55 @@
+// `auto`: every algorithm that applies, in every protocol of the machine, and the fastest of them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/collective_bound.hpp"
+#include "strategies/collectives/rehearsal.hpp"
+
+namespace rehearse {
+
+struct Candidate {
+  std::string_view algorithm;
+  std::uint16_t protocol = 0;
+  CollectiveResult result;
+};
+
+/// What was not tried, and why.
+struct LeftOut {
+  std::string_view algorithm;
+  std::string reason;
+};
+
+class CollectiveChooser {
+ public:
+  /// `only` names the algorithms and protocols to try; empty: all that apply. Throws InputError
+  /// when a named one does not, or none does.
+  struct Wish {
+    std::vector<std::string> algorithms, protocols;
+    Detail detail = Detail::folded;
+  };
+  CollectiveChooser(const CollectiveShape& shape, Routing& routing, const Wish& wish);
+
+  /// All candidates at this size, the fastest first; each has passed the collective's lower bounds.
+  std::vector<Candidate> at(Bytes size, Executor& engine);
+
+  std::span<const LeftOut> left_out() const { return left_out_; }
+  const std::string& protocol_name(std::uint16_t protocol) const;
+  std::span<std::unique_ptr<CollectiveRehearsal>> rehearsals() { return rehearsals_; }
+  CollectiveBound bound(Bytes size) const { return bounds_.at(size); }
+
+ private:
+  void leave_out(const CollectiveRehearsal& rehearsal, Bytes size);
+
+  const Topology& topology_;
+  CollectiveBounds bounds_;
+  std::vector<std::uint16_t> protocols_;
+  std::vector<std::unique_ptr<CollectiveRehearsal>> rehearsals_;
+  std::vector<LeftOut> left_out_;
+  bool named_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,302 @@
+// `rehearse bench COLLECTIVE --cluster NAME|FILE`: what nccl-tests would print there.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sim/cost_model.hpp"
+#include "sim/error.hpp"
+#include "sim/explain.hpp"
+#include "sim/program_text.hpp"
+#include "sim/quantity_text.hpp"
+#include "tools/bench_table.hpp"
+#include "tools/commands.hpp"
+#include "tools/engine.hpp"
+#include "tools/output_file.hpp"
+#include "tools/trace_writer.hpp"
+#include "topology/cluster.hpp"
+
+namespace rehearse {
+
+namespace {
+
+struct Options {
+  std::string collective, cluster, engine = "fast", detail = "folded", type = "float";
+  std::string begin = "8", end = "8G", increment;
+  double factor = 2;
+  std::vector<std::string> algorithms, protocols;
+  std::size_t nodes = 0, gpus_per_node = 0, channels = 0, root = 0;
+  std::string json, csv, trace, trace_ranks, dump_program;
+  bool explain = false, chart = false, quiet = false;
+  std::string unused;  // flags of nccl-tests that mean nothing here
+};
+
+std::vector<Bytes> sizes_of(const Options& options) {
+  const Bytes begin = parse_nccl_size(options.begin), end = parse_nccl_size(options.end);
+  if (end < begin)
+    throw InputError(fmt::format("-e {} is smaller than -b {}", options.end, options.begin));
+  if (options.increment.empty() && !(options.factor > 1))
+    throw InputError(fmt::format("-f {} must be greater than 1", options.factor));
+  const Bytes step = options.increment.empty() ? Bytes{0} : parse_nccl_size(options.increment);
+  if (!options.increment.empty() && step <= Bytes{0}) throw InputError("-i must be greater than 0");
+  constexpr std::size_t most = 10'000;
+  std::vector<Bytes> sizes;
+  for (Bytes size = begin; size <= end;) {
+    sizes.push_back(size);
+    if (sizes.size() > most)
+      throw InputError(fmt::format("more than {} sizes between -b and -e", most));
+    const auto grown =
+        static_cast<std::int64_t>(static_cast<double>(size.count()) * options.factor);
+    size = step > Bytes{0} ? size + step : Bytes{std::max(grown, size.count() + 1)};
+  }
+  return sizes;
+}
+
+std::vector<std::string> lower_case(std::vector<std::string> words) {
+  for (std::string& word : words) {
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) {
+      return c == '-' ? '_' : static_cast<char>(std::tolower(c));
+    });
+    if (word == "nvlstree") word = "nvls_tree";
+    if (word == "collnetdirect" || word == "collnetchain") word = "collnet";
+  }
+  if (words.size() == 1 && words.front() == "auto") words.clear();
+  return words;
+}
+
+std::int64_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+/// A line on a terminal while it goes on, nothing in a pipe.
+class Progress {
+ public:
+  explicit Progress(bool quiet) : shown_{!quiet && isatty(STDERR_FILENO) == 1} {}
+  void show(std::size_t done, std::size_t all) const {
+    if (shown_) fmt::print(stderr, "\r{} of {} sizes", done, all);
+  }
+  ~Progress() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  bool shown_;
+};
+
+class Bench {
+ public:
+  explicit Bench(Options options)
+      : options_{std::move(options)},
+        kind_{collective_kind(options_.collective)},
+        type_{data_type(options_.type)},
+        sizes_{sizes_of(options_)},
+        topology_{load_cluster(options_.cluster, overrides())},
+        routing_{topology_},
+        engine_{make_engine(options_.engine, routing_, cost_)} {
+    for (std::size_t r = 0; r < topology_.rank_count(); ++r)
+      shape_.group.push_back(static_cast<Rank>(r));
+    if (shape_.group.empty()) throw InputError(options_.cluster + ": the machine has no rank");
+    if (options_.root >= shape_.group.size())
+      throw InputError(
+          fmt::format("--root {} is not one of the {} ranks", options_.root, shape_.group.size()));
+    shape_.kind = kind_;
+    shape_.channels = options_.channels;
+    shape_.root = static_cast<std::uint32_t>(options_.root);
+  }
+
+  void run() {
+    const auto start = std::chrono::steady_clock::now();
+    CollectiveChooser chooser(shape_, routing_, wish());
+    simulate(chooser);
+    wall_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    print_left_out(chooser);
+    if (!options_.trace.empty() || !options_.dump_program.empty()) write_program(chooser);
+    if (!options_.json.empty()) write_output(options_.json, json().dump(2) + "\n");
+    if (!options_.csv.empty()) write_output(options_.csv, csv());
+  }
+
+ private:
+  ClusterOverrides overrides() const {
+    ClusterOverrides given;
+    if (options_.nodes > 0) given.nodes = options_.nodes;
+    if (options_.gpus_per_node > 0) given.gpus_per_node = options_.gpus_per_node;
+    return given;
+  }
+
+  CollectiveChooser::Wish wish() const {
+    if (options_.detail != "folded" && options_.detail != "transfers")
+      throw InputError(
+          fmt::format("--detail {} is neither 'folded' nor 'transfers'", options_.detail));
+    // Only our own engine knows what a folded program means.
+    const bool whole = options_.detail == "transfers" || options_.engine != "fast";
+    return {lower_case(options_.algorithms), lower_case(options_.protocols),
+            whole ? Detail::transfers : Detail::folded};
+  }
+
+  bool table_goes_to_stdout() const { return options_.json != "-" && options_.csv != "-"; }
+  void print(const std::string& text) const {
+    if (table_goes_to_stdout()) fmt::print("{}", text);
+  }
+
+  void simulate(CollectiveChooser& chooser) {
+    print(table_header(fmt::format("{} on {}: {} ranks in {} nodes, simulated ({}); no calibration",
+                                   options_.collective, topology_.name, topology_.rank_count(),
+                                   std::max<std::size_t>(topology_.node_count(), 1),
+                                   options_.engine)));
+    std::string explanations;
+    const Progress progress(options_.quiet);
+    for (const Bytes size : sizes_) {
+      progress.show(rows_.size(), sizes_.size());
+      const std::vector<Candidate> candidates = chooser.at(size, *engine_);
+      if (candidates.empty())
+        throw InputError(
+            fmt::format("at {} bytes every algorithm has too many transfers; choose "
+                        "one with --algorithm",
+                        size.count()));
+      add_row(chooser, size, candidates);
+      print(table_row(rows_.back(), kind_, type_, shape_.root));
+      if (options_.explain)
+        explanations += explanation(chooser, size, candidates, *engine_, topology_);
+    }
+    print(table_footer(rows_));
+    print(explanations);
+    if (options_.chart) print(chart(rows_));
+  }
+
+  void add_row(const CollectiveChooser& chooser, Bytes size,
+               const std::vector<Candidate>& candidates) {
+    for (const Candidate& candidate : candidates) {
+      transfers_ += candidate.result.transfers;
+      events_ += candidate.result.events;
+    }
+    const Candidate& best = candidates.front();
+    const double seconds = best.result.time.seconds().count();
+    const double algbw = seconds > 0 ? static_cast<double>(size.count()) / seconds / 1e9 : 0;
+    rows_.push_back({size, best.result.time, std::string(best.algorithm),
+                     chooser.protocol_name(best.protocol), algbw,
+                     algbw * bus_factor(kind_, shape_.group.size())});
+  }
+
+  void print_left_out(const CollectiveChooser& chooser) const {
+    for (const LeftOut& left : chooser.left_out())
+      if (options_.explain || left.reason.find("transfers") != std::string::npos)
+        print(fmt::format("# not tried: {}: {}\n", left.algorithm, left.reason));
+  }
+
+  /// The winner's program at the last size, as a trace or as text.
+  void write_program(CollectiveChooser& chooser) {
+    const BenchRow& row = rows_.back();
+    CollectiveRehearsal rehearsal(algorithm(row.algorithm), shape_, routing_, Detail::transfers);
+    if (rehearsal.most_transfers(row.size) > 3'000'000)
+      throw InputError(
+          fmt::format("a trace of {} transfers is too large to open; choose a smaller "
+                      "machine",
+                      rehearsal.most_transfers(row.size)));
+    const auto protocol = chooser.at(row.size, *engine_).front().protocol;
+    const Program program = rehearsal.program(row.size, protocol);
+    if (!options_.dump_program.empty()) write_output(options_.dump_program, to_text(program));
+    if (options_.trace.empty()) return;
+    const Timeline timeline = engine_->run(program);
+    TraceOptions how;
+    if (!options_.trace_ranks.empty())
+      how.ranks = parse_ranks(options_.trace_ranks, topology_.rank_count());
+    OutputFile out(options_.trace);
+    write_trace(out, program, timeline, Paths(program, routing_), topology_, how);
+    out.finish();
+  }
+
+  nlohmann::ordered_json json() const {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const BenchRow& row : rows_)
+      rows.push_back({{"size_bytes", row.size.count()},
+                      {"time_us", row.time.seconds().count() * 1e6},
+                      {"algbw_GBs", row.algbw},
+                      {"busbw_GBs", row.busbw},
+                      {"algorithm", row.algorithm},
+                      {"protocol", row.protocol}});
+    return {{"collective", options_.collective},
+            {"cluster", topology_.name},
+            {"ranks", topology_.rank_count()},
+            {"nodes", std::max<std::size_t>(topology_.node_count(), 1)},
+            {"calibration", nullptr},
+            {"rows", rows},
+            {"simulation",
+             {{"engine", options_.engine},
+              {"transfers", transfers_},
+              {"events", events_},
+              {"wall_s", wall_},
+              {"peak_memory_bytes", peak_memory_bytes()}}}};
+  }
+
+  std::string csv() const {
+    std::string text = "size_bytes,time_us,algbw_GBs,busbw_GBs,algorithm,protocol\n";
+    for (const BenchRow& row : rows_)
+      text += fmt::format("{},{},{},{},{},{}\n", row.size.count(), row.time.seconds().count() * 1e6,
+                          row.algbw, row.busbw, row.algorithm, row.protocol);
+    return text;
+  }
+
+  Options options_;
+  CollectiveKind kind_;
+  DataType type_;
+  std::vector<Bytes> sizes_;
+  Topology topology_;
+  Routing routing_;
+  Roofline cost_;
+  std::unique_ptr<Executor> engine_;
+  CollectiveShape shape_;
+  std::vector<BenchRow> rows_;
+  std::uint64_t transfers_ = 0, events_ = 0;
+  double wall_ = 0;
+};
+
+}  // namespace
+
+void add_bench_command(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* bench = app.add_subcommand("bench", "what nccl-tests would print on a cluster");
+  bench
+      ->add_option("collective", options->collective,
+                   "all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all or "
+                   "send_recv")
+      ->required();
+  bench->add_option("--cluster", options->cluster, "a catalog name or a file; see 'topo show'")
+      ->required();
+  bench->add_option("--nodes", options->nodes, "instead of the cluster's own number");
+  bench->add_option("--gpus-per-node,-g", options->gpus_per_node, "likewise");
+  bench->add_option("-b,--minbytes", options->begin, "smallest size (8; 128M is 2^27)");
+  bench->add_option("-e,--maxbytes", options->end, "largest size (8G)");
+  bench->add_option("-f,--stepfactor", options->factor, "from one size to the next (2)");
+  bench->add_option("-i,--stepbytes", options->increment, "add this instead of multiplying");
+  bench->add_option("-d,--datatype", options->type, "float, half, bfloat16, …");
+  bench->add_option("--algorithm", options->algorithms, "auto, or names separated by commas")
+      ->delimiter(',');
+  bench->add_option("--protocol", options->protocols, "auto, ll, ll128, simple")->delimiter(',');
+  bench->add_option("--channels", options->channels, "rings or tree pairs side by side");
+  bench->add_option("--root,-r", options->root, "rank that broadcasts or receives the sum");
+  bench->add_option("--engine", options->engine, "fast (ours) or simgrid (the reference)");
+  bench->add_option("--detail", options->detail,
+                    "folded, or transfers: simulate each one, with no memory and no folding");
+  bench->add_option("--json,-J", options->json, "write rows and simulation as JSON (- is stdout)");
+  bench->add_option("--csv", options->csv, "write the rows as CSV");
+  bench->add_option("--trace", options->trace, "write the last size as a Kineto trace (.json.gz)");
+  bench->add_option("--trace-ranks", options->trace_ranks, "only these ranks: 0-7,12");
+  bench->add_option("--dump-program", options->dump_program, "write the last size's Program");
+  bench->add_flag("--explain", options->explain, "every candidate's terms and limiting link");
+  bench->add_flag("--chart", options->chart, "draw bus bandwidth over size");
+  bench->add_flag("--quiet", options->quiet, "no progress line");
+  for (const char* flag : {"-n,--iters", "-w,--warmup_iters", "-c,--check", "-o,--op"})
+    bench
+        ->add_option(flag, options->unused, "accepted for nccl-tests' sake; nothing to repeat here")
+        ->group("");
+  bench->callback([options] { Bench(*options).run(); });
+}
+
+}  // namespace rehearse
