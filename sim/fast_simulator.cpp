@@ -19,10 +19,11 @@ namespace rehearse {
 
 namespace {
 
+/// An op ends, or its transfer reaches its links, or the flow that carries it runs out.
 struct Event {
-  enum class Kind : std::uint32_t { ends, joins, rings };
-  Kind kind;
-  std::uint32_t id;  // of the op, or of the alarm that rings
+  static constexpr std::uint32_t ends = 0, joins = 1;  // else: the version of a flow's finish
+  std::uint32_t id;                                    // of the op, or of the flow
+  std::uint32_t kind;
 };
 
 /// Who waits for whom: for each op the ops that name it, and the next one on its stream.
@@ -99,19 +100,12 @@ class Run {
 
  private:
   void handle(Event event) {
-    switch (event.kind) {
-      case Event::Kind::ends:
-        return end(static_cast<OpId>(event.id));
-      case Event::Kind::joins:
-        return join(static_cast<OpId>(event.id));
-      case Event::Kind::rings:
-        ended_flows_.clear();
-        network_.ring(static_cast<AlarmId>(event.id), ended_flows_);
-        for (const FlowNetwork::Ended& flow : ended_flows_) {
-          note_contention(static_cast<OpId>(flow.tag), flow.held_by);
-          end(static_cast<OpId>(flow.tag));
-        }
-    }
+    if (event.kind == Event::ends) return end(static_cast<OpId>(event.id));
+    if (event.kind == Event::joins) return join(static_cast<OpId>(event.id));
+    FlowNetwork::Ended ended;
+    if (!network_.end(static_cast<FlowId>(event.id), event.kind, ended)) return;
+    note_contention(static_cast<OpId>(ended.tag), ended.held_by);
+    end(static_cast<OpId>(ended.tag));
   }
 
   void begin(OpId id, OpId blocker) {
@@ -119,7 +113,7 @@ class Run {
     timeline_.spans[index(id)] = {now(), now(), blocker};
     switch (op.kind) {
       case WorkKind::marker:
-        return schedule(now(), Event::Kind::ends, id);
+        return schedule(now(), Event::ends, id);
       case WorkKind::compute:
         return begin_compute(id, op);
       case WorkKind::transfer:
@@ -132,7 +126,7 @@ class Run {
   void begin_compute(OpId id, const Program::Op& op) {
     const Time alone = compute_alone(op);
     const auto unit = sharing_.compute(op.rank);
-    if (unit.empty() || alone == Time{}) return schedule(now() + alone, Event::Kind::ends, id);
+    if (unit.empty() || alone == Time{}) return schedule(now() + alone, Event::ends, id);
     network_.start(tag(id), alone.seconds().count(), 1, unit, now());
   }
 
@@ -140,9 +134,9 @@ class Run {
     const Time latency = paths_.latency(transfer.connection);
     carried_[index(transfer.connection)] += transfer.wire;
     if (sharing_.crossings(transfer.connection).empty() || transfer.wire == Bytes{0})
-      return schedule(now() + latency + wire_time(transfer), Event::Kind::ends, id);
+      return schedule(now() + latency + wire_time(transfer), Event::ends, id);
     if (latency == Time{}) return join(id);
-    schedule(now() + latency, Event::Kind::joins, id);
+    schedule(now() + latency, Event::joins, id);
   }
 
   void join(OpId id) {
@@ -166,10 +160,10 @@ class Run {
   }
 
   void solve() {
-    alarms_.clear();
-    network_.solve(now(), alarms_);
-    for (const FlowNetwork::Alarm& alarm : alarms_)
-      queue_.push(alarm.time, {Event::Kind::rings, static_cast<std::uint32_t>(index(alarm.id))});
+    finishes_.clear();
+    network_.solve(now(), finishes_);
+    for (const FlowNetwork::Finish& finish : finishes_)
+      queue_.push(finish.time, {static_cast<std::uint32_t>(index(finish.flow)), finish.version});
   }
 
   void note_contention(OpId id, std::uint32_t held_by) {
@@ -216,7 +210,7 @@ class Run {
     return done;
   }
 
-  void schedule(Time time, Event::Kind kind, OpId id) { queue_.push(time, {kind, tag(id)}); }
+  void schedule(Time time, std::uint32_t kind, OpId id) { queue_.push(time, {tag(id), kind}); }
   static std::uint32_t tag(OpId id) { return static_cast<std::uint32_t>(index(id)); }
   Time now() const { return queue_.now(); }
 
@@ -233,8 +227,7 @@ class Run {
   std::size_t ended_ = 0;
 
   std::vector<EventQueue<Event>::Entry> batch_;
-  std::vector<FlowNetwork::Alarm> alarms_;
-  std::vector<FlowNetwork::Ended> ended_flows_;
+  std::vector<FlowNetwork::Finish> finishes_;
 };
 
 }  // namespace

@@ -1,8 +1,15 @@
-// Water-filling on the connected part of the network that a change reaches.
+// Max-min fairness, solved again only as far as a change reaches.
 //
-// At every level the flows that freeze are counted per resource, and `count * level` is taken away
-// at once. So a resource that eight like flows cross and one that a folded flow of weight eight
-// crosses go through the very same arithmetic: the folded answer equals the unfolded one exactly.
+// Rates are max-min fair exactly when every flow has a bottleneck: a resource that is full and on
+// which nobody is faster (or its own limit). So after a change only the new flows and those held by
+// a changed resource are varied; all others keep their rates, and the water rises past them. If one
+// of those would then be too fast for a resource that fills up below its rate, or has lost its
+// bottleneck, it is varied too, and the water rises again, until nobody objects.
+//
+// Whoever keeps a rate freezes at it like everybody else, and what freezes at one level is taken
+// off a resource at once, as count * level. So the arithmetic on a resource is the same whether a
+// flow was varied or kept, and whether eight like flows cross it or one folded flow of weight
+// eight: the folded answer equals the unfolded one exactly.
 #include "sim/flow.hpp"
 
 #include <algorithm>
@@ -30,111 +37,160 @@ FlowNetwork::FlowNetwork(const std::vector<double>& capacities, std::size_t long
 FlowId FlowNetwork::start(std::uint32_t tag, double amount, double limit,
                           std::span<const Crossing> crossings, Time now) {
   ASSERT(amount > 0 && limit > 0 && !crossings.empty() && crossings.size() <= stride_);
-  std::uint32_t id;
   if (free_flows_.empty()) {
-    id = static_cast<std::uint32_t>(flows_.size());
+    free_flows_.push_back(static_cast<std::uint32_t>(flows_.size()));
     flows_.emplace_back();
     positions_.resize(flows_.size() * stride_);
-  } else {
-    id = free_flows_.back();
-    free_flows_.pop_back();
-    flows_[id] = Flow{};
   }
-  Flow& flow = flows_[id];
+  const std::uint32_t id = free_flows_.back();
+  free_flows_.pop_back();
+  const std::uint32_t version = flows_[id].version + 1;
+  Flow& flow = flows_[id] = Flow{};
   flow.crossings = crossings;
   flow.amount = amount;
   flow.limit = limit;
   flow.anchor = now;
   flow.tag = tag;
+  flow.version = version;
   for (std::uint32_t k = 0; k < crossings.size(); ++k) {
     Resource& resource = resources_[crossings[k].resource];
     position(id, k) = static_cast<std::uint32_t>(resource.visitors.size());
     resource.visitors.push_back({id, k});
+    resource.weight += crossings[k].weight;
     dirty_.push_back(crossings[k].resource);
   }
   return static_cast<FlowId>(id);
 }
 
-void FlowNetwork::remove(std::uint32_t id) {
-  const Flow& flow = flows_[id];
+bool FlowNetwork::end(FlowId id, std::uint32_t version, Ended& ended) {
+  const auto slot = static_cast<std::uint32_t>(index(id));
+  Flow& flow = flows_[slot];
+  if (flow.version != version) return false;
+  ended = {flow.tag, flow.held_by};
   for (std::size_t k = 0; k < flow.crossings.size(); ++k) {
     Resource& resource = resources_[flow.crossings[k].resource];
     const Visitor last = resource.visitors.back();
-    resource.visitors[position(id, k)] = last;
-    position(last.flow, last.crossing) = position(id, k);
+    resource.visitors[position(slot, k)] = last;
+    position(last.flow, last.crossing) = position(slot, k);
     resource.visitors.pop_back();
+    resource.weight -= flow.crossings[k].weight;
     if (!resource.visitors.empty()) dirty_.push_back(flow.crossings[k].resource);
   }
-  free_flows_.push_back(id);
+  ++flow.version;
+  free_flows_.push_back(slot);
+  return true;
 }
 
-void FlowNetwork::solve(Time now, std::vector<Alarm>& alarms) {
-  ++epoch_;
-  for (const std::uint32_t seed : dirty_) {
-    if (resources_[seed].seen == epoch_ || resources_[seed].visitors.empty()) continue;
-    gather(seed);
-    fill();
-    apply(now, alarms);
-  }
+void FlowNetwork::solve(Time now, std::vector<Finish>& finishes) {
+  ++solves_;
+  varying_.clear();
+  for (const std::uint32_t r : dirty_)
+    for (const Visitor visitor : resources_[r].visitors)
+      if (flows_[visitor.flow].rate == 0 || flows_[visitor.flow].held_by == r) vary(visitor.flow);
   dirty_.clear();
+
+  // Objections come in waves; a long row of them is cut short by varying everybody in reach.
+  constexpr std::size_t patience = 6;
+  for (std::size_t waves = 0; !varying_.empty(); ++waves) {
+    fill();
+    if (promoted_.empty()) break;
+    for (const std::uint32_t f : promoted_) vary(f);
+    if (waves < patience) continue;
+    for (const std::uint32_t r : involved_)
+      for (const Visitor visitor : resources_[r].visitors) vary(visitor.flow);
+  }
+  apply(now, finishes);
 }
 
-// Breadth first: resources lead to their visitors, visitors to their other resources.
-void FlowNetwork::gather(std::uint32_t seed) {
-  part_flows_.clear();
-  part_resources_.assign(1, seed);
-  resources_[seed].seen = epoch_;
-  for (std::size_t next = 0; next < part_resources_.size(); ++next) {
-    Resource& resource = resources_[part_resources_[next]];
-    resource.left = resource.capacity;
-    resource.rising = 0;
-    resource.freezing = 0;
-    for (const Visitor visitor : resource.visitors) {
-      Flow& flow = flows_[visitor.flow];
-      resource.rising += flow.crossings[visitor.crossing].weight;
-      if (flow.seen == epoch_) continue;
-      flow.seen = epoch_;
-      flow.frozen = false;
-      part_flows_.push_back(visitor.flow);
-      for (const Crossing& crossing : flow.crossings) {
-        if (resources_[crossing.resource].seen == epoch_) continue;
-        resources_[crossing.resource].seen = epoch_;
-        part_resources_.push_back(crossing.resource);
-      }
-    }
-  }
-  solved_flows_ += part_flows_.size();
+void FlowNetwork::vary(std::uint32_t flow) {
+  if (varies(flow)) return;
+  flows_[flow].varies = solves_;
+  varying_.push_back(flow);
 }
 
 void FlowNetwork::fill() {
+  ++fills_;
+  involved_.clear();
+  steps_.clear();
+  promoted_.clear();
   shares_.clear();
-  for (const std::uint32_t r : part_resources_)
-    shares_.push_back({resources_[r].left / static_cast<double>(resources_[r].rising), r});
+  for (const std::uint32_t f : varying_) {
+    Flow& flow = flows_[f];
+    flow.seen = fills_;
+    flow.frozen = false;
+    if (flow.limit < infinite) steps_.push_back({flow.limit, f});
+    for (const Crossing& crossing : flow.crossings) involve(crossing.resource);
+  }
+  for (const std::uint32_t r : involved_) {
+    shares_.push_back({share(resources_[r]), r});
+    for (const Visitor visitor : resources_[r].visitors) {
+      Flow& flow = flows_[visitor.flow];
+      if (flow.seen == fills_) continue;
+      flow.seen = fills_;
+      flow.frozen = false;
+      steps_.push_back({flow.rate, visitor.flow});
+    }
+  }
   std::make_heap(shares_.begin(), shares_.end(), higher);
-  limited_.clear();
-  for (const std::uint32_t f : part_flows_)
-    if (flows_[f].limit < infinite) limited_.push_back(f);
-  std::sort(limited_.begin(), limited_.end(), [this](std::uint32_t a, std::uint32_t b) {
-    return flows_[a].limit != flows_[b].limit ? flows_[a].limit < flows_[b].limit : a < b;
+  std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
+    return a.level != b.level ? a.level < b.level : a.flow < b.flow;
   });
 
-  rising_flows_ = part_flows_.size();
   std::size_t next = 0;
-  while (rising_flows_ > 0) {
-    while (next < limited_.size() && flows_[limited_[next]].frozen) ++next;
-    const double limit = next < limited_.size() ? flows_[limited_[next]].limit : infinite;
-    const double level = std::min(lowest_share(), limit);
-    ASSERT(level > 0 && level < infinite);
-    for (; next < limited_.size() && flows_[limited_[next]].limit <= level * same_level; ++next)
-      freeze(limited_[next], level, own_limit);
-    while (lowest_share() <= level * same_level) {
-      const std::uint32_t full = shares_.front().resource;
-      std::pop_heap(shares_.begin(), shares_.end(), higher);
-      shares_.pop_back();
-      for (const Visitor visitor : resources_[full].visitors) freeze(visitor.flow, level, full);
-    }
-    settle_level(level);
+  while (true) {
+    const double step = next < steps_.size() ? steps_[next].level : infinite;
+    const double level = std::min(lowest_share(), step);
+    if (level == infinite) break;
+    ASSERT(level > 0);
+    rise_to(level, next);
   }
+}
+
+void FlowNetwork::involve(std::uint32_t id) {
+  Resource& resource = resources_[id];
+  if (resource.seen == fills_) return;
+  resource.seen = fills_;
+  resource.left = resource.capacity;
+  resource.rising = resource.weight;
+  resource.freezing = 0;
+  involved_.push_back(id);
+}
+
+void FlowNetwork::rise_to(double level, std::size_t& next_step) {
+  for (; next_step < steps_.size() && steps_[next_step].level <= level * same_level; ++next_step) {
+    const std::uint32_t f = steps_[next_step].flow;
+    if (flows_[f].frozen) continue;
+    if (!varies(f)) keep_rate(f);
+    freeze(f, level, own_limit);
+  }
+  while (lowest_share() <= level * same_level) {
+    const std::uint32_t full = shares_.front().resource;
+    std::pop_heap(shares_.begin(), shares_.end(), higher);
+    shares_.pop_back();
+    fill_up(full, level);
+  }
+  settle_level(level);
+}
+
+// Objects when what held the flow back does so no longer: it could be faster.
+void FlowNetwork::keep_rate(std::uint32_t id) {
+  const Flow& flow = flows_[id];
+  if (flow.held_by == own_limit) return;
+  const Resource& holder = resources_[flow.held_by];
+  if (holder.seen == fills_ && share(holder) > flow.rate * same_level) promoted_.push_back(id);
+}
+
+// Objects for those that are faster than the resource allows.
+void FlowNetwork::fill_up(std::uint32_t id, double level) {
+  for (const Visitor visitor : resources_[id].visitors) {
+    if (flows_[visitor.flow].frozen) continue;
+    if (!varies(visitor.flow)) promoted_.push_back(visitor.flow);
+    freeze(visitor.flow, level, id);
+  }
+}
+
+double FlowNetwork::share(const Resource& resource) const {
+  return resource.rising == 0 ? infinite : resource.left / static_cast<double>(resource.rising);
 }
 
 // Shares only rise while the water does, so an entry that is out of date is too low: it is put back
@@ -142,9 +198,7 @@ void FlowNetwork::fill() {
 double FlowNetwork::lowest_share() {
   while (!shares_.empty()) {
     const Share lowest = shares_.front();
-    const Resource& resource = resources_[lowest.resource];
-    const double level =
-        resource.rising == 0 ? infinite : resource.left / static_cast<double>(resource.rising);
+    const double level = share(resources_[lowest.resource]);
     if (level <= lowest.level) return lowest.level;
     std::pop_heap(shares_.begin(), shares_.end(), higher);
     shares_.pop_back();
@@ -157,13 +211,12 @@ double FlowNetwork::lowest_share() {
 
 void FlowNetwork::freeze(std::uint32_t id, double level, std::uint32_t held_by) {
   Flow& flow = flows_[id];
-  if (flow.frozen) return;
   flow.frozen = true;
   flow.next_rate = level;
-  flow.held_by = held_by;
-  --rising_flows_;
+  flow.next_held_by = held_by;
   for (const Crossing& crossing : flow.crossings) {
     Resource& resource = resources_[crossing.resource];
+    if (resource.seen != fills_) continue;
     if (resource.freezing == 0) touched_.push_back(crossing.resource);
     resource.freezing += crossing.weight;
   }
@@ -179,51 +232,18 @@ void FlowNetwork::settle_level(double level) {
   touched_.clear();
 }
 
-void FlowNetwork::apply(Time now, std::vector<Alarm>& alarms) {
-  const AlarmId id = new_alarm();
-  Time earliest = Time::never();
-  std::vector<std::uint32_t>& ending = alarms_[index(id)].flows;
-  for (const std::uint32_t f : part_flows_) {
+void FlowNetwork::apply(Time now, std::vector<Finish>& finishes) {
+  for (const std::uint32_t f : varying_) {
     Flow& flow = flows_[f];
-    if (flow.alarm_serial != 0 && alarms_[flow.alarm].serial == flow.alarm_serial)
-      alarms_[flow.alarm].valid = false;
-    flow.alarm = static_cast<std::uint32_t>(index(id));
-    flow.alarm_serial = last_serial_;
-    if (flow.next_rate != flow.rate) {
-      flow.amount = std::max(0.0, flow.amount - flow.rate * (now - flow.anchor).seconds().count());
-      flow.anchor = now;
-      flow.rate = flow.next_rate;
-      flow.finish = now + Time::round(Seconds{flow.amount / flow.rate});
-    }
-    if (flow.finish < earliest) earliest = flow.finish, ending.clear();
-    if (flow.finish == earliest) ending.push_back(f);
+    flow.held_by = flow.next_held_by;
+    if (flow.next_rate == flow.rate) continue;
+    flow.amount = std::max(0.0, flow.amount - flow.rate * (now - flow.anchor).seconds().count());
+    flow.anchor = now;
+    flow.rate = flow.next_rate;
+    ++flow.version;
+    flow.finish = now + Time::round(Seconds{flow.amount / flow.rate});
+    finishes.push_back({static_cast<FlowId>(f), flow.version, flow.finish});
   }
-  alarms_[index(id)].valid = true;
-  alarms.push_back({id, earliest});
-}
-
-AlarmId FlowNetwork::new_alarm() {
-  if (free_alarms_.empty()) {
-    free_alarms_.push_back(static_cast<std::uint32_t>(alarms_.size()));
-    alarms_.emplace_back();
-  }
-  const std::uint32_t id = free_alarms_.back();
-  free_alarms_.pop_back();
-  alarms_[id].flows.clear();
-  alarms_[id].serial = ++last_serial_;
-  return static_cast<AlarmId>(id);
-}
-
-void FlowNetwork::ring(AlarmId id, std::vector<Ended>& ended) {
-  AlarmSlot& alarm = alarms_[index(id)];
-  if (alarm.valid) {
-    alarm.valid = false;
-    for (const std::uint32_t f : alarm.flows) {
-      ended.push_back({flows_[f].tag, flows_[f].held_by});
-      remove(f);
-    }
-  }
-  free_alarms_.push_back(static_cast<std::uint32_t>(index(id)));
 }
 
 }  // namespace rehearse

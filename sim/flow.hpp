@@ -1,8 +1,8 @@
 // Max-min fair sharing: live flows on limited resources (links, compute units).
 //
 // Water-filling (Bertsekas and Gallager, Data Networks, 6.5.2): all rates rise together until a
-// resource is full or a flow reaches its own limit; those flows are frozen, the rest rise on.
-// A change is solved again only in the part of the network it is connected to, once per instant.
+// resource is full or a flow reaches its own limit; those flows are frozen, the rest rise on. A
+// change is solved again only as far as it reaches: see flow.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,7 @@
 
 namespace rehearse {
 
-enum class FlowId : std::uint32_t {};   // a slot, used again after the flow has ended
-enum class AlarmId : std::uint32_t {};  // "somebody of this part finishes": a slot likewise
+enum class FlowId : std::uint32_t {};  // a slot, used again after the flow has ended
 
 class FlowNetwork {
  public:
@@ -24,11 +23,7 @@ class FlowNetwork {
     std::uint32_t resource = 0;
     std::uint32_t weight = 1;
   };
-  struct Alarm {
-    AlarmId id{};
-    Time time;
-  };
-  /// What a flow was held back by when it was last given a rate.
+  /// What a flow is held back by, when it is no resource.
   static constexpr std::uint32_t own_limit = UINT32_MAX;
 
   /// `longest` is the greatest number of crossings a flow will have.
@@ -39,33 +34,38 @@ class FlowNetwork {
   FlowId start(std::uint32_t tag, double amount, double limit, std::span<const Crossing> crossings,
                Time now);
 
+  /// When a flow ends if nothing changes; a later solve() may overtake it.
+  struct Finish {
+    FlowId flow{};
+    std::uint32_t version = 0;  // 2 or more
+    Time time;
+  };
   bool has_changes() const { return !dirty_.empty(); }
-  /// Gives every flow that the changes since the last call reach its max-min fair rate. For each
-  /// connected part an alarm is put into `alarms`: the earliest end of one of its flows.
-  void solve(Time now, std::vector<Alarm>& alarms);
+  /// Gives every flow that the changes since the last call reach its max-min fair rate, and adds
+  /// the finishes that have changed.
+  void solve(Time now, std::vector<Finish>& finishes);
 
-  /// Ends the flows for which the alarm rang, and puts them into `ended`; none when the alarm was
-  /// overtaken by a later solve().
   struct Ended {
     std::uint32_t tag = 0;
     std::uint32_t held_by = own_limit;
   };
-  void ring(AlarmId alarm, std::vector<Ended>& ended);
+  /// Ends the flow, unless the finish was overtaken.
+  bool end(FlowId flow, std::uint32_t version, Ended& ended);
 
   double rate(FlowId flow) const { return flows_[index(flow)].rate; }
-  std::uint64_t solved_flows() const { return solved_flows_; }
 
  private:
   struct Flow {
     std::span<const Crossing> crossings;
-    double amount = 0;  // left at `anchor`
-    double rate = 0, limit = 0, next_rate = 0;
+    double amount = 0;           // left at `anchor`
+    double rate = 0, limit = 0;  // a new flow has no rate yet
+    double next_rate = 0;
     Time anchor, finish;
     std::uint32_t tag = 0;
-    std::uint32_t held_by = own_limit;
-    std::uint32_t alarm = 0;         // slot and
-    std::uint64_t alarm_serial = 0;  // serial: the slot may serve another part by now
-    std::uint32_t seen = 0;          // epoch of the solve that reached it
+    std::uint32_t held_by = own_limit, next_held_by = own_limit;
+    std::uint32_t version = 1;  // of its finish; counts on when the slot is used again
+    std::uint32_t varies = 0;   // epoch of the solve() that finds it a new rate
+    std::uint32_t seen = 0;     // epoch of the fill() that knows it
     bool frozen = false;
   };
   struct Visitor {  // one flow on one resource
@@ -74,30 +74,33 @@ class FlowNetwork {
   };
   struct Resource {
     double capacity = 0, left = 0;
-    std::uint32_t seen = 0;
-    std::uint64_t rising = 0;    // weight of the flows not frozen yet
-    std::uint64_t freezing = 0;  // weight of those that freeze at this level
+    std::uint64_t weight = 0;    // of all visitors
+    std::uint64_t rising = 0;    // of those not frozen yet
+    std::uint64_t freezing = 0;  // of those that freeze at this level
+    std::uint32_t seen = 0;      // epoch of the fill() that involves it
     std::vector<Visitor> visitors;
   };
-  struct AlarmSlot {
-    std::vector<std::uint32_t> flows;  // that end when it rings
-    std::uint64_t serial = 0;
-    bool valid = false;
-  };
-
   struct Share {  // what a resource can still give each of its rising flows
     double level = 0;
     std::uint32_t resource = 0;
   };
+  struct Step {  // a level at which a flow freezes by itself: its limit, or the rate it keeps
+    double level = 0;
+    std::uint32_t flow = 0;
+  };
 
-  void gather(std::uint32_t seed);
+  bool varies(std::uint32_t flow) const { return flows_[flow].varies == solves_; }
+  void vary(std::uint32_t flow);
   void fill();
-  double lowest_share();
+  void involve(std::uint32_t resource);
+  void rise_to(double level, std::size_t& next_step);
+  void keep_rate(std::uint32_t flow);
+  void fill_up(std::uint32_t resource, double level);
   void freeze(std::uint32_t flow, double level, std::uint32_t held_by);
   void settle_level(double level);
-  void apply(Time now, std::vector<Alarm>& alarms);
-  AlarmId new_alarm();
-  void remove(std::uint32_t flow);
+  double lowest_share();
+  double share(const Resource& resource) const;
+  void apply(Time now, std::vector<Finish>& finishes);
   std::uint32_t& position(std::uint32_t flow, std::size_t crossing) {
     return positions_[flow * stride_ + crossing];
   }
@@ -107,17 +110,13 @@ class FlowNetwork {
   std::vector<std::uint32_t> free_flows_;
   std::vector<std::uint32_t> positions_;  // of each flow's crossings among the visitors
   std::size_t stride_;
-  std::vector<std::uint32_t> dirty_;
-  std::vector<AlarmSlot> alarms_;
-  std::vector<std::uint32_t> free_alarms_;
-  std::uint64_t last_serial_ = 0;
-  std::uint32_t epoch_ = 0;
-  std::uint64_t solved_flows_ = 0;
+  std::vector<std::uint32_t> dirty_;  // resources
+  std::uint32_t solves_ = 0, fills_ = 0;
 
-  // The connected part that is being solved; members only to keep their memory.
-  std::vector<std::uint32_t> part_flows_, part_resources_, limited_, touched_;
+  // What is being solved; members only to keep their memory.
+  std::vector<std::uint32_t> varying_, involved_, promoted_, touched_;
+  std::vector<Step> steps_;
   std::vector<Share> shares_;  // a heap, lowest first; entries may be out of date (too low)
-  std::size_t rising_flows_ = 0;
 };
 
 }  // namespace rehearse
