@@ -9,7 +9,8 @@ optional_packages=(ccache libsimgrid-dev)
 test_packages=(libgtest-dev)
 optional_test_packages=(python3 libbenchmark-dev clang libclang-rt-dev clang-format)
 
-say() { printf '%s: %s\n' "${0##*/}" "$*"; }
+script_name=${0##*/}
+say() { printf '%s: %s\n' "$script_name" "$*"; }
 
 missing_of() {
   local package
