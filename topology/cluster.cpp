@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -54,6 +55,22 @@ Source find_source(const std::string& name, const std::string& mentioned_in) {
                                name, did_you_mean(name, names)));
 }
 
+// The keys that say what a node is; a file has one of them.
+constexpr std::array<std::string_view, 5> node_keys{"node", "device", "nccl_xml", "nvidia_smi",
+                                                    "graphml"};
+
+// A file that says what a node is does not inherit another answer: `extends = "dgx-h100"` with
+// `nccl_xml = "topo.xml"` takes all but the node from the catalog.
+void replace_node(Value& under, const Value& document) {
+  const auto says = [&](std::string_view key) { return document.find(key) != nullptr; };
+  if (std::none_of(node_keys.begin(), node_keys.end(), says)) return;
+  std::erase_if(std::get<Table>(under.data), [&](const Member& member) {
+    const bool is_node_key =
+        std::find(node_keys.begin(), node_keys.end(), member.key) != node_keys.end();
+    return (is_node_key || member.key == "link") && !says(member.key);
+  });
+}
+
 // The document with everything it extends laid under it. A [cluster] of a scenario names its node
 // as a string: the same thing as `extends`.
 Value resolved(Value document, std::vector<std::string> chain) {
@@ -75,6 +92,7 @@ Value resolved(Value document, std::vector<std::string> chain) {
   Table& members = std::get<Table>(document.data);
   std::erase_if(members, [&](const Member& m) { return m.key == key; });
   Value under = resolved(parse_document(source.text, source.file), chain);
+  replace_node(under, document);
   return overlaid(std::move(under), document);
 }
 
@@ -109,6 +127,12 @@ Topology node_of(Fields& fields, const std::string& file, const ClusterOverrides
                                                    node.rank_count(), *gpus));
     return with_fewer_gpus(node, *gpus);
   };
+  std::vector<std::string_view> given;
+  for (const std::string_view key : node_keys)
+    if (fields.any(key)) given.push_back(key);
+  if (given.size() > 1)
+    fields.complain(given[1],
+                    fmt::format("'{}' and '{}' both say what a node is", given[0], given[1]));
   if (const std::optional<Topology> other = node_from_file(fields, file)) return cut_down(*other);
   if (fields.any("device")) return cut_down(read_devices_and_links(fields, problems));
   fields.require("node");
@@ -131,9 +155,20 @@ Topology build(const Value& document, const std::string& file, const ClusterOver
   const std::string name = fields.text("name").value_or("");
   const std::size_t nodes = overrides.nodes.value_or(fields.count("nodes", 1).value_or(1));
   Topology node = node_of(fields, file, overrides, problems);
-  node.name = name;
-  if (node.accelerators.empty()) read_accelerators(fields, problems, node);
-  if (node.protocols.empty()) read_protocols(fields, problems, node);
+  // Readers of other formats put into the name what they had to assume: that must stay visible.
+  const bool is_listed = document.find("device") != nullptr;
+  if (node.name.empty() || is_listed)
+    node.name = name;
+  else if (!name.empty())
+    node.name = fmt::format("{}, {}", name, node.name);
+  if (!is_listed && fields.any("accelerator")) {
+    node.accelerators.clear();
+    read_accelerators(fields, problems, node);
+  }
+  if (!is_listed && fields.any("protocol")) {
+    node.protocols.clear();
+    read_protocols(fields, problems, node);
+  }
   const Value* fabric_table = fields.any("fabric");
   const Fabric fabric = fabric_table ? read_fabric(*fabric_table, problems) : Fabric{};
   const bool is_shape = document.find("node") != nullptr;

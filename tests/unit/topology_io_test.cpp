@@ -2,6 +2,8 @@
 // files are understood.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "sim/quantity_text.hpp"
 #include "topology/catalog.hpp"
 #include "topology/cluster.hpp"
@@ -103,6 +105,19 @@ TEST(TopologyFiles, NcclXmlFollowsNcclsRules) {
   check_reachable(t, "topo.xml");
 }
 
+// Clouds ship templates whose devices are told by their class only.
+TEST(TopologyFiles, NcclXmlKnowsDevicesByTheirClass) {
+  const Topology t = parse_nccl_xml(
+      "<system version=\"1\"><cpu numaid=\"0\">\n"
+      "<pci busid=\"ffff:ff:01.0\" class=\"0x060400\" link_speed=\"8 GT/s\" link_width=\"16\">\n"
+      "<pci busid=\"0000:10:1c.0\" class=\"0x030200\" link_speed=\"8 GT/s\" link_width=\"16\"/>\n"
+      "<pci busid=\"0000:10:1b.0\" class=\"0x020000\" link_speed=\"8 GT/s\" link_width=\"16\"/>\n"
+      "</pci></cpu></system>\n",
+      "cloud.xml");
+  EXPECT_EQ(t.rank_count(), 1u);
+  EXPECT_EQ(rate_between(t, "nic0", "pcie0").count(), 12e9);
+}
+
 TEST(TopologyFiles, NcclXmlCountsRealNvlinks) {
   const std::string xml = write_nccl_xml(load_cluster("dgx-a100"));
   EXPECT_NE(xml.find("count=\"12\" tclass=\"0x068000\""), std::string::npos) << xml;
@@ -128,6 +143,23 @@ constexpr const char* dgx_matrix =
     "NIC0\tPXB\tPXB\tSYS\tSYS\t X \tSYS\t\t\t\n"
     "NIC1\tSYS\tSYS\tPIX\tPHB\tSYS\t X \t\t\t\n"
     "\nLegend:\n\n  X    = Self\n\nNIC Legend:\n\n  NIC0: mlx5_0\n";
+
+// Everything but the node comes from the catalog; what was assumed stays in the name.
+TEST(TopologyFiles, AMatrixMayReplaceTheNodeOfAMachine) {
+  const std::string file = testing::TempDir() + "matrix.txt";
+  std::ofstream{file} << dgx_matrix;
+  const Topology t = parse_cluster(
+      "extends = \"dgx-a100\"\nname = \"mine\"\nnodes = 2\n"
+      "nvidia_smi = \"" +
+          file + "\"\n",
+      "mine.toml");
+  EXPECT_EQ(t.rank_count(), 8u);
+  EXPECT_EQ(t.accelerators.at(0).name, "A100 SXM 80GB");
+  EXPECT_EQ(t.protocols.size(), 3u);
+  EXPECT_EQ(rate_between(t, "node1/nic1", "leaf1"), 200.0_Gbps);
+  EXPECT_EQ(t.name, "mine, nvidia-smi matrix (assumed: NVLink 25 GB/s a link, PCIe 4.0 x16)");
+  EXPECT_EQ(load_cluster(file, {.nodes = {}, .gpus_per_node = 3}).rank_count(), 3u);
+}
 
 TEST(TopologyFiles, NvidiaSmiMatrixBecomesATree) {
   const Topology t = parse_nvidia_smi(dgx_matrix, "topo.txt");
