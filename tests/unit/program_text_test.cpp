@@ -13,7 +13,7 @@ namespace rehearse {
 namespace {
 
 constexpr std::string_view example = R"(rehearse program 1
-protocol "LL128" overhead 1900ns payload 0.9375 limit 20GB/s
+protocol "LL128" overhead 1.9us payload 0.9375 limit 20GB/s
 name "ring_all_reduce"
 name "b"
 connection c0: 0 -> 1 channel 3
