@@ -28,10 +28,10 @@ struct Event {
 
 /// Who waits for whom: for each op the ops that name it, and the next one on its stream.
 struct Waiters {
-  std::vector<std::uint32_t> pending;  // ends still missing, by op
-  std::vector<std::uint32_t> begin;    // waiters of op i: [begin[i], begin[i + 1])
-  std::vector<OpId> waiters;
-  std::vector<OpId> next;  // on the same stream
+  LargeVector<std::uint32_t> pending;  // ends still missing, by op
+  LargeVector<std::uint32_t> begin;    // waiters of op i: [begin[i], begin[i + 1])
+  LargeVector<OpId> waiters;
+  LargeVector<OpId> next;  // on the same stream
 
   explicit Waiters(const Program& program)
       : pending(program.size()), begin(program.size() + 2), next(program.size(), no_op) {

@@ -57,9 +57,15 @@ FlowId FlowNetwork::start(std::uint32_t tag, double amount, double limit,
     position(id, k) = static_cast<std::uint32_t>(resource.visitors.size());
     resource.visitors.push_back({id, k});
     resource.weight += crossings[k].weight;
-    dirty_.push_back(crossings[k].resource);
+    mark(crossings[k].resource);
   }
   return static_cast<FlowId>(id);
+}
+
+void FlowNetwork::mark(std::uint32_t id) {
+  if (resources_[id].dirty) return;
+  resources_[id].dirty = true;
+  dirty_.push_back(id);
 }
 
 bool FlowNetwork::end(FlowId id, std::uint32_t version, Ended& ended) {
@@ -74,7 +80,7 @@ bool FlowNetwork::end(FlowId id, std::uint32_t version, Ended& ended) {
     position(last.flow, last.crossing) = position(slot, k);
     resource.visitors.pop_back();
     resource.weight -= flow.crossings[k].weight;
-    if (!resource.visitors.empty()) dirty_.push_back(flow.crossings[k].resource);
+    if (!resource.visitors.empty()) mark(flow.crossings[k].resource);
   }
   ++flow.version;
   free_flows_.push_back(slot);
@@ -84,9 +90,11 @@ bool FlowNetwork::end(FlowId id, std::uint32_t version, Ended& ended) {
 void FlowNetwork::solve(Time now, std::vector<Finish>& finishes) {
   ++solves_;
   varying_.clear();
-  for (const std::uint32_t r : dirty_)
+  for (const std::uint32_t r : dirty_) {
+    resources_[r].dirty = false;
     for (const Visitor visitor : resources_[r].visitors)
       if (flows_[visitor.flow].rate == 0 || flows_[visitor.flow].held_by == r) vary(visitor.flow);
+  }
   dirty_.clear();
 
   // Objections come in waves; a long row of them is cut short by varying everybody in reach.

@@ -78,6 +78,7 @@ class FlowNetwork {
     std::uint64_t rising = 0;    // of those not frozen yet
     std::uint64_t freezing = 0;  // of those that freeze at this level
     std::uint32_t seen = 0;      // epoch of the fill() that involves it
+    bool dirty = false;          // a visitor came or went since the last solve()
     std::vector<Visitor> visitors;
   };
   struct Share {  // what a resource can still give each of its rising flows
@@ -91,6 +92,7 @@ class FlowNetwork {
 
   bool varies(std::uint32_t flow) const { return flows_[flow].varies == solves_; }
   void vary(std::uint32_t flow);
+  void mark(std::uint32_t resource);
   void fill();
   void involve(std::uint32_t resource);
   void rise_to(double level, std::size_t& next_step);
@@ -110,7 +112,7 @@ class FlowNetwork {
   std::vector<std::uint32_t> free_flows_;
   std::vector<std::uint32_t> positions_;  // of each flow's crossings among the visitors
   std::size_t stride_;
-  std::vector<std::uint32_t> dirty_;  // resources
+  std::vector<std::uint32_t> dirty_;  // resources, each once
   std::uint32_t solves_ = 0, fills_ = 0;
 
   // What is being solved; members only to keep their memory.

@@ -114,12 +114,12 @@ void Program::set_after(OpId id, std::span<const OpId> after) {
     after_begin_[i] = static_cast<std::uint32_t>(after_begin_[i] + after.size() - (end - begin));
 }
 
-void Program::adopt(std::vector<std::string> names, std::vector<std::uint32_t> after_begin,
-                    std::vector<OpId> after) {
+void Program::adopt(std::vector<std::string> names, std::span<const std::uint32_t> after_begin,
+                    std::span<const OpId> after) {
   ASSERT(after_begin.size() == ops_.size() + 1 && after_begin.back() == after.size());
   names_ = std::move(names);
-  after_begin_ = std::move(after_begin);
-  after_ = std::move(after);
+  after_begin_.assign(after_begin.begin(), after_begin.end());
+  after_.assign(after.begin(), after.end());
 }
 
 std::string_view to_string(CollectiveKind kind) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/ids.hpp"
+#include "sim/large_vector.hpp"
 #include "sim/units.hpp"
 #include "topology/topology.hpp"
 
@@ -181,8 +182,8 @@ class Program {
   /// For readers of files: replaces the edges of an op, forward ones too.
   void set_after(OpId id, std::span<const OpId> after);
   /// The same for all at once: every name, and the edges of op i at [begin[i], begin[i + 1]).
-  void adopt(std::vector<std::string> names, std::vector<std::uint32_t> after_begin,
-             std::vector<OpId> after);
+  void adopt(std::vector<std::string> names, std::span<const std::uint32_t> after_begin,
+             std::span<const OpId> after);
 
   friend bool operator==(const Program&, const Program&) = default;
 
@@ -194,12 +195,12 @@ class Program {
   };
   OpId add(Op op, std::span<const OpId> after);
 
-  std::vector<Op> ops_;
-  std::vector<std::uint32_t> after_begin_{0};  // edges of op i: [after_begin_[i], [i + 1])
-  std::vector<OpId> after_;
+  LargeVector<Op> ops_;
+  LargeVector<std::uint32_t> after_begin_{0};  // edges of op i: [after_begin_[i], [i + 1])
+  LargeVector<OpId> after_;
   std::vector<ComputeWork> computes_;
   std::vector<Access> accesses_;
-  std::vector<Transfer> transfers_;
+  LargeVector<Transfer> transfers_;
   std::vector<Collective> collectives_;
   std::vector<Connection> connections_;
   std::vector<std::string> names_;

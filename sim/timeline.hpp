@@ -26,7 +26,7 @@ struct Timeline {
     friend bool operator==(const Contention&, const Contention&) = default;
   };
 
-  std::vector<Span> spans;              // by OpId
+  LargeVector<Span> spans;              // by OpId
   std::vector<Contention> contentions;  // by OpId, only those that lost time
   std::vector<Bytes> link_bytes;        // by LinkId
   std::uint64_t events = 0;
