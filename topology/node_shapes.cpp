@@ -17,6 +17,10 @@ constexpr std::uint64_t enters_node = std::uint64_t{1} << 42;
 constexpr std::uint64_t leaves_gpu = std::uint64_t{1} << 21;
 constexpr std::uint64_t leaves_cpu = 1;
 
+// Long enough that NVLink beats PCIe between two GPUs on one PCIe switch, where PCIe has the shorter
+// latency; short enough that latency still decides between links of one kind.
+constexpr Bytes routed_message = 16_KiB;
+
 template <class T>
 T item(std::size_t i) {
   if constexpr (std::is_same_v<T, Crossing>)
@@ -63,7 +67,8 @@ constexpr Gate open_gate{nowhere, Cost{}};
 // The source's own departure and the target's entry count too: they are the same on all routes.
 Cost cost_of(const Topology& topology, const Link& link) {
   const Device &from = topology[link.source], &to = topology[link.target];
-  Cost cost{.detours = 0, .latency = link.latency.ps(), .hops = 1};
+  const Time time = link.latency + Time::round(routed_message / link.bandwidth);
+  Cost cost{.detours = 0, .time = time.ps(), .hops = 1};
   if (to.node != no_node && to.node != from.node) cost.detours += enters_node;
   if (from.kind == DeviceKind::gpu) cost.detours += leaves_gpu;
   if (from.kind == DeviceKind::cpu) cost.detours += leaves_cpu;
@@ -146,7 +151,7 @@ std::vector<std::uint64_t> NodeShapes::signature(std::size_t node) const {
     words.push_back(std::uint64_t{has_source ? arc.source : 0} << 32 |
                     (has_target ? arc.target : 0));
     words.push_back(arc.cost.detours);
-    words.push_back(static_cast<std::uint64_t>(arc.cost.latency));
+    words.push_back(static_cast<std::uint64_t>(arc.cost.time));
   };
   for (const LinkId l : links_[node]) write(l, true, true);
   words.push_back(UINT64_MAX);  // a fence: lists of different length must not look alike

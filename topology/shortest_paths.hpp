@@ -10,10 +10,10 @@
 
 namespace rehearse {
 
-/// What routes are ordered by: avoidable detours first, then latency, then hops.
+/// What routes are ordered by: avoidable detours first, then the time of a message, then hops.
 struct Cost {
   std::uint64_t detours = 0;
-  std::int64_t latency = 0;  // ps
+  std::int64_t time = 0;  // ps
   std::uint32_t hops = 0;
 
   static constexpr Cost infinite() { return {UINT64_MAX, INT64_MAX, UINT32_MAX}; }
@@ -22,7 +22,7 @@ struct Cost {
   /// Infinite absorbs; devices and latencies are bounded by the readers, so nothing else overflows.
   friend constexpr Cost operator+(const Cost& a, const Cost& b) {
     if (a == infinite() || b == infinite()) return infinite();
-    return {a.detours + b.detours, a.latency + b.latency, a.hops + b.hops};
+    return {a.detours + b.detours, a.time + b.time, a.hops + b.hops};
   }
 };
 

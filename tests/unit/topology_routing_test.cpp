@@ -21,7 +21,7 @@ constexpr Cable fast{BytesPerSecond{100e9}, Time::picoseconds(300'000)};
 constexpr Cable slow{BytesPerSecond{10e9}, Time::picoseconds(850'000)};
 
 // The rule of topology/README.md, written once more: other people's nodes entered, GPUs and CPUs
-// passed through, latency, hops.
+// passed through, time of 16 KiB, hops.
 using Length = std::tuple<int, int, int, std::int64_t, int>;
 
 Length plus(const Length& a, const Length& b) {
@@ -33,7 +33,8 @@ Length plus(const Length& a, const Length& b) {
 Length length_of(const Topology& t, const Link& link) {
   const Device &from = t[link.source], &to = t[link.target];
   return {to.node != no_node && to.node != from.node, from.kind == DeviceKind::gpu,
-          from.kind == DeviceKind::cpu, link.latency.ps(), 1};
+          from.kind == DeviceKind::cpu,
+          (link.latency + Time::round(16_KiB / link.bandwidth)).ps(), 1};
 }
 
 std::vector<std::optional<Length>> lengths_from(const Topology& t, DeviceId source) {
