@@ -146,11 +146,11 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe then fails the write, and finish() is told
   CLI::App app{"Rehearse a training run before you rent the GPUs.", "rehearse"};
   app.set_version_flag("--version", "rehearse " REHEARSE_VERSION);
-  app.footer(examples);
   app.require_subcommand(1);
   add_bench_command(app);
   add_topo_command(app);
   add_program_command(app);
   add_validate_command(app);
+  app.footer(examples);  // after the commands: each would inherit it
   return finish(run(app, argc, argv));
 }
