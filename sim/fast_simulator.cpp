@@ -2,22 +2,48 @@
 // ended; it ends after its own time, or when its share of contended links has carried its bytes.
 //
 // All events of one instant are taken together, and rates are solved once after the last of them,
-// so neither order nor number of simultaneous events can change an answer.
+// so neither order nor number of simultaneous events can change an answer. Where no resource can
+// ever be short, every op's time is known beforehand; then the program's own order serves as well
+// as a queue, and costs a third of it.
 #include "sim/fast_simulator.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "sim/cost_model.hpp"
+#include "sim/alone.hpp"
 #include "sim/deadlock.hpp"
 #include "sim/error.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/physics.hpp"
 #include "sim/sharing.hpp"
+#include "sim/stream_table.hpp"
 
 namespace rehearse {
 
 namespace {
+
+/// Op by op, each after all that it waits for. False when an op waits for a later one.
+bool run_in_order(const Program& program, const Alone& alone, Timeline& timeline) {
+  const StreamTable streams(program);
+  std::vector<OpId> last(streams.size(), no_op);
+  const std::span spans(timeline.spans);
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const auto id = static_cast<OpId>(i);
+    const Program::Op& op = program[id];
+    OpId& before = last[streams.number(op.rank, op.stream)];
+    OpId blocker = before;
+    Time begin = before == no_op ? Time{} : spans[index(before)].end;
+    for (const OpId input : program.after(id)) {
+      if (input >= id) return false;
+      if (blocker == no_op || spans[index(input)].end > begin)
+        blocker = input, begin = spans[index(input)].end;
+    }
+    spans[i] = {begin, begin + alone(op), blocker};
+    before = id;
+  }
+  timeline.events = program.size();
+  return true;
+}
 
 /// An op ends, or its transfer reaches its links, or the flow that carries it runs out.
 struct Event {
@@ -39,50 +65,33 @@ struct Waiters {
       for (const OpId input : program.after(static_cast<OpId>(i))) ++begin[index(input) + 2];
     for (std::size_t i = 2; i < begin.size(); ++i) begin[i] += begin[i - 1];
     waiters.resize(begin.back());
-    StreamEnds last(program);
+    const StreamTable streams(program);
+    std::vector<OpId> last(streams.size(), no_op);
     for (std::size_t i = 0; i < program.size(); ++i) {
       const auto id = static_cast<OpId>(i);
       const std::span<const OpId> after = program.after(id);
       for (const OpId input : after) waiters[begin[index(input) + 1]++] = id;
-      OpId& before = last.of(program[id]);
+      OpId& before = last[streams.number(program[id].rank, program[id].stream)];
       pending[i] = static_cast<std::uint32_t>(after.size()) + (before != no_op);
       if (before != no_op) next[index(before)] = id;
       before = id;
     }
   }
-
- private:
-  /// The latest op of every (rank, stream), in a dense table.
-  struct StreamEnds {
-    std::size_t streams = 0;
-    std::vector<OpId> table;
-    explicit StreamEnds(const Program& program) {
-      std::size_t ranks = 0;
-      for (const Program::Op& op : program.ops()) {
-        ranks = std::max(ranks, index(op.rank) + 1);
-        streams = std::max(streams, index(op.stream) + 1);
-      }
-      table.assign(ranks * streams, no_op);
-    }
-    OpId& of(const Program::Op& op) { return table[index(op.rank) * streams + index(op.stream)]; }
-  };
 };
 
-class Run {
+class EventLoop {
  public:
-  Run(const Program& program, Routing& routing, const CostModel& cost)
+  EventLoop(const Program& program, const Paths& paths, const Sharing& sharing, const Alone& alone,
+            Timeline& timeline)
       : program_{program},
-        topology_{routing.topology()},
-        cost_{cost},
-        paths_{program, routing},
-        sharing_{program, paths_, topology_},
-        network_{sharing_.capacities(), sharing_.longest()},
-        waiting_{program} {
-    timeline_.spans.resize(program.size());
-    carried_.resize(program.connections().size());
-  }
+        paths_{paths},
+        sharing_{sharing},
+        alone_{alone},
+        timeline_{timeline},
+        network_{sharing.capacities(), sharing.longest()},
+        waiting_{program} {}
 
-  Timeline run() {
+  void run() {
     for (std::size_t i = 0; i < program_.size(); ++i)
       if (waiting_.pending[i] == 0) begin(static_cast<OpId>(i), no_op);
     while (true) {
@@ -93,9 +102,8 @@ class Run {
       for (const auto& entry : batch_) handle(entry.payload);
     }
     if (ended_ < program_.size()) throw CheckFailed(waiting_cycle(program_, finished()));
-    finish_timeline();
-    check_physics(program_, paths_, topology_, timeline_);
-    return std::move(timeline_);
+    std::sort(timeline_.contentions.begin(), timeline_.contentions.end(),
+              [](const auto& a, const auto& b) { return a.op < b.op; });
   }
 
  private:
@@ -124,17 +132,16 @@ class Run {
   }
 
   void begin_compute(OpId id, const Program::Op& op) {
-    const Time alone = compute_alone(op);
+    const Time alone = alone_.compute(op);
     const auto unit = sharing_.compute(op.rank);
     if (unit.empty() || alone == Time{}) return schedule(now() + alone, Event::ends, id);
     network_.start(tag(id), alone.seconds().count(), 1, unit, now());
   }
 
   void begin_transfer(OpId id, const Transfer& transfer) {
-    const Time latency = paths_.latency(transfer.connection);
-    carried_[index(transfer.connection)] += transfer.wire;
     if (sharing_.crossings(transfer.connection).empty() || transfer.wire == Bytes{0})
-      return schedule(now() + latency + wire_time(transfer), Event::ends, id);
+      return schedule(now() + alone_.transfer(transfer), Event::ends, id);
+    const Time latency = paths_.latency(transfer.connection);
     if (latency == Time{}) return join(id);
     schedule(now() + latency, Event::joins, id);
   }
@@ -167,41 +174,10 @@ class Run {
   }
 
   void note_contention(OpId id, std::uint32_t held_by) {
-    const Program::Op& op = program_[id];
-    const Time alone =
-        op.kind == WorkKind::compute
-            ? compute_alone(op)
-            : paths_.latency(program_.transfer(op).connection) + wire_time(program_.transfer(op));
-    const Time lost = now() - timeline_.spans[index(id)].begin - alone;
+    const Time lost = now() - timeline_.spans[index(id)].begin - alone_(program_[id]);
     if (lost <= Time::picoseconds(1)) return;  // a rounding, not a wait
     const LinkId link = held_by == FlowNetwork::own_limit ? no_link : sharing_.link(held_by);
     timeline_.contentions.push_back({id, lost, link});
-  }
-
-  Time compute_alone(const Program::Op& op) const {
-    const Device& device = topology_[topology_.device_of(op.rank)];
-    static const Accelerator unknown;
-    const Accelerator& accelerator = device.accelerator < topology_.accelerators.size()
-                                         ? topology_.accelerators[device.accelerator]
-                                         : unknown;
-    return duration_of(program_.compute(op), accelerator, cost_);
-  }
-
-  Time wire_time(const Transfer& transfer) const {
-    if (transfer.wire == Bytes{0}) return Time{};
-    return Time::round(transfer.wire / paths_.rate_alone(transfer.connection));
-  }
-
-  void finish_timeline() {
-    timeline_.makespan = Time{};
-    for (const Timeline::Span& span : timeline_.spans)
-      timeline_.makespan = std::max(timeline_.makespan, span.end);
-    std::sort(timeline_.contentions.begin(), timeline_.contentions.end(),
-              [](const auto& a, const auto& b) { return a.op < b.op; });
-    timeline_.link_bytes.assign(topology_.links().size(), Bytes{0});
-    for (std::size_t c = 0; c < carried_.size(); ++c)
-      for (const Paths::Crossing& crossing : paths_.crossings(static_cast<ConnectionId>(c)))
-        timeline_.link_bytes[index(crossing.link)] += crossing.weight * carried_[c];
   }
 
   std::vector<bool> finished() const {
@@ -215,23 +191,47 @@ class Run {
   Time now() const { return queue_.now(); }
 
   const Program& program_;
-  const Topology& topology_;
-  const CostModel& cost_;
-  const Paths paths_;
-  const Sharing sharing_;
+  const Paths& paths_;
+  const Sharing& sharing_;
+  const Alone& alone_;
+  Timeline& timeline_;
   FlowNetwork network_;
   Waiters waiting_;
   EventQueue<Event> queue_;
-  Timeline timeline_;
-  std::vector<Bytes> carried_;  // by connection
   std::size_t ended_ = 0;
 
   std::vector<EventQueue<Event>::Entry> batch_;
   std::vector<FlowNetwork::Finish> finishes_;
 };
 
+void add_up(const Program& program, const Paths& paths, Timeline& timeline) {
+  std::vector<Bytes> carried(program.connections().size());
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const Program::Op& op = program.ops()[i];
+    timeline.makespan = std::max(timeline.makespan, timeline.spans[i].end);
+    if (op.kind != WorkKind::transfer) continue;
+    carried[index(program.transfer(op).connection)] += program.transfer(op).wire;
+  }
+  for (std::size_t c = 0; c < carried.size(); ++c)
+    for (const Paths::Crossing& crossing : paths.crossings(static_cast<ConnectionId>(c)))
+      timeline.link_bytes[index(crossing.link)] += crossing.weight * carried[c];
+}
+
 }  // namespace
 
-Timeline FastSimulator::run(const Program& program) { return Run(program, routing_, cost_).run(); }
+Timeline FastSimulator::run(const Program& program) {
+  const Topology& topology = routing_.topology();
+  const Paths paths(program, routing_);
+  const Sharing sharing(program, paths, topology);
+  const Alone alone(program, paths, topology, cost_);
+  Timeline timeline;
+  timeline.spans.resize(program.size());
+  timeline.link_bytes.resize(topology.links().size());
+  if (!sharing.capacities().empty() || !run_in_order(program, alone, timeline))
+    EventLoop(program, paths, sharing, alone, timeline).run();
+  add_up(program, paths, timeline);
+  check_physics(program, paths, topology, timeline);
+  return timeline;
+}
 
 }  // namespace rehearse

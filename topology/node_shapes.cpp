@@ -17,8 +17,8 @@ constexpr std::uint64_t enters_node = std::uint64_t{1} << 42;
 constexpr std::uint64_t leaves_gpu = std::uint64_t{1} << 21;
 constexpr std::uint64_t leaves_cpu = 1;
 
-// Long enough that NVLink beats PCIe between two GPUs on one PCIe switch, where PCIe has the shorter
-// latency; short enough that latency still decides between links of one kind.
+// Long enough that NVLink beats PCIe between two GPUs on one PCIe switch, where PCIe has the
+// shorter latency; short enough that latency still decides between links of one kind.
 constexpr Bytes routed_message = 16_KiB;
 
 template <class T>

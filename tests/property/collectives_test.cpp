@@ -77,7 +77,9 @@ class Numbers {
         ASSERT_EQ(data[i], sum(i)) << "rank " << p << " element " << i;
         break;
       case CollectiveKind::reduce_scatter:
-        if (in_part(p, i)) ASSERT_EQ(data[i], sum(i)) << "rank " << p << " element " << i;
+        if (in_part(p, i)) {
+          ASSERT_EQ(data[i], sum(i)) << "rank " << p << " element " << i;
+        }
         break;
       case CollectiveKind::all_gather:
         ASSERT_EQ(data[i], element_of(owner(i), i)) << "rank " << p << " element " << i;
@@ -86,10 +88,14 @@ class Numbers {
         ASSERT_EQ(data[i], element_of(shape_.root, i)) << "rank " << p << " element " << i;
         break;
       case CollectiveKind::reduce:
-        if (p == shape_.root) ASSERT_EQ(data[i], sum(i)) << "rank " << p << " element " << i;
+        if (p == shape_.root) {
+          ASSERT_EQ(data[i], sum(i)) << "rank " << p << " element " << i;
+        }
         break;
       case CollectiveKind::send_recv:
-        if (n() > 1) ASSERT_EQ(result[i], element_of((p + n() - 1) % n(), i)) << "rank " << p;
+        if (n() > 1) {
+          ASSERT_EQ(result[i], element_of((p + n() - 1) % n(), i)) << "rank " << p;
+        }
         break;
       case CollectiveKind::all_to_all: {
         // Element i lies in block q of rank p's data: it must be in block p of q's result.

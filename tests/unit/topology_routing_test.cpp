@@ -33,8 +33,8 @@ Length plus(const Length& a, const Length& b) {
 Length length_of(const Topology& t, const Link& link) {
   const Device &from = t[link.source], &to = t[link.target];
   return {to.node != no_node && to.node != from.node, from.kind == DeviceKind::gpu,
-          from.kind == DeviceKind::cpu,
-          (link.latency + Time::round(16_KiB / link.bandwidth)).ps(), 1};
+          from.kind == DeviceKind::cpu, (link.latency + Time::round(16_KiB / link.bandwidth)).ps(),
+          1};
 }
 
 std::vector<std::optional<Length>> lengths_from(const Topology& t, DeviceId source) {

@@ -1,0 +1,43 @@
+// How long an op takes when nothing is in its way.
+#pragma once
+
+#include "sim/cost_model.hpp"
+#include "sim/paths.hpp"
+#include "sim/program.hpp"
+
+namespace rehearse {
+
+class Alone {
+ public:
+  Alone(const Program& program, const Paths& paths, const Topology& topology, const CostModel& cost)
+      : program_{program}, paths_{paths}, topology_{topology}, cost_{cost} {}
+
+  Time operator()(const Program::Op& op) const {
+    ASSERT(op.kind != WorkKind::collective);  // expanded before a program is simulated
+    if (op.kind == WorkKind::transfer) return transfer(program_.transfer(op));
+    return op.kind == WorkKind::compute ? compute(op) : Time{};
+  }
+
+  /// Latency first, then the bytes at the rate of the narrowest link.
+  Time transfer(const Transfer& transfer) const {
+    const Time latency = paths_.latency(transfer.connection);
+    if (transfer.wire == Bytes{0}) return latency;
+    return latency + Time::round(transfer.wire / paths_.rate_alone(transfer.connection));
+  }
+
+  Time compute(const Program::Op& op) const {
+    static const Accelerator unknown;
+    const Device& device = topology_[topology_.device_of(op.rank)];
+    const bool known = device.accelerator < topology_.accelerators.size();
+    return duration_of(program_.compute(op),
+                       known ? topology_.accelerators[device.accelerator] : unknown, cost_);
+  }
+
+ private:
+  const Program& program_;
+  const Paths& paths_;
+  const Topology& topology_;
+  const CostModel& cost_;
+};
+
+}  // namespace rehearse
