@@ -53,16 +53,15 @@ constexpr std::array kinds{CollectiveKind::all_reduce, CollectiveKind::reduce_sc
 
 class CatalogMachine : public testing::TestWithParam<std::string> {
  protected:
-  void compare(const Algorithm& algorithm, const CollectiveShape& shape, std::uint16_t protocol,
-               Routing& routing) {
-    CollectiveRehearsal rehearsal{algorithm, shape, routing, Detail::transfers};
+  void compare(const CollectiveRehearsal& rehearsal, CollectiveKind kind, Routing& routing,
+               std::uint16_t protocol) {
     for (const Bytes size : {100'004_B, 2_MiB}) {
       const Program program = rehearsal.program(size, protocol);
       const Difference difference = compare_engines(program, routing);
       ++compared_;
       EXPECT_LE(difference.relative, engines_agree_within)
           << difference.where << "\n"
-          << to_string(shape.kind) << " of " << size.count() << " B by " << algorithm.name
+          << to_string(kind) << " of " << size.count() << " B by " << rehearsal.algorithm().name
           << " with protocol " << protocol << " on " << GetParam() << ":\n"
           << (program.size() <= 200 ? to_text(program) : fmt::format("({} ops)", program.size()));
     }
@@ -75,11 +74,13 @@ TEST_P(CatalogMachine, BothEnginesAgreeOnEveryCollective) {
   Routing routing{topology};
   const std::size_t protocols = std::max<std::size_t>(1, topology.protocols.size());
   for (const CollectiveKind kind : kinds)
-    for (const Algorithm& algorithm : algorithms())
-      for (std::uint16_t protocol = 0; protocol < protocols; ++protocol) {
-        const CollectiveShape shape{.kind = kind, .group = some_ranks(topology), .root = 1};
-        if (!algorithm.refusal(shape, topology)) compare(algorithm, shape, protocol, routing);
-      }
+    for (const Algorithm& algorithm : algorithms()) {
+      const CollectiveShape shape{.kind = kind, .group = some_ranks(topology), .root = 1};
+      if (algorithm.refusal(shape, topology)) continue;
+      const CollectiveRehearsal rehearsal{algorithm, shape, routing, Detail::transfers};
+      for (std::size_t protocol = 0; protocol < protocols; ++protocol)
+        compare(rehearsal, kind, routing, static_cast<std::uint16_t>(protocol));
+    }
   EXPECT_GE(compared_, 14) << "every collective has at least one algorithm";
 }
 
