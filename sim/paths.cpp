@@ -79,6 +79,7 @@ Paths::Paths(const Program& program, Routing& routing) {
     begin_.push_back(static_cast<std::uint32_t>(crossings_.size()));
     double rate = protocol.limit.count() > 0 ? protocol.limit.count()
                                              : std::numeric_limits<double>::infinity();
+    if (connection.limit.count() > 0) rate = std::min(rate, connection.limit.count());
     for (const Crossing& crossing : crossings(static_cast<ConnectionId>(c)))
       rate = std::min(rate, topology[crossing.link].bandwidth.count() / crossing.weight);
     rate_alone_.push_back(BytesPerSecond{rate});

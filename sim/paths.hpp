@@ -24,7 +24,7 @@ class Paths {
   }
   /// Of the longest branch, with the protocol's overhead per message.
   Time latency(ConnectionId id) const { return latency_[index(id)]; }
-  /// The protocol's limit per channel and the narrowest link (over its weight): the rate alone.
+  /// The protocol's limit, the connection's, the narrowest link (over its weight): the rate alone.
   BytesPerSecond rate_alone(ConnectionId id) const { return rate_alone_[index(id)]; }
   /// How many connections of the whole, unfolded program this one stands for.
   std::uint32_t stands_for(ConnectionId id) const { return stands_for_[index(id)]; }

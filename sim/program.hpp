@@ -58,6 +58,7 @@ struct Connection {
   std::uint16_t channel = 0;   // chooses among equal routes
   std::uint16_t protocol = 0;  // index into Program::protocols
   Shape shape = Shape::point_to_point;
+  BytesPerSecond limit{};    // its lane's share of what it crosses; zero: none
   std::vector<Rank> others;  // multicast: the targets; switch_reduce: the sources
   friend bool operator==(const Connection&, const Connection&) = default;
 };
@@ -119,8 +120,9 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-/// One connection standing for many alike (see strategies/collectives/fold.hpp): the links its
-/// representative crosses, and how many of its kind cross each of them at the same time.
+/// One connection standing for many alike (see strategies/collectives/fold.hpp): the links it
+/// crosses that may be short, and how many of its kind cross each of them at the same time. What
+/// the others allow is in the connection's limit.
 struct FoldedPath {
   struct Crossing {
     LinkId link{};

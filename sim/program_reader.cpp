@@ -216,6 +216,7 @@ class Reader {
       const std::size_t known = std::max<std::size_t>(1, program_.protocols.size());
       connection.protocol = static_cast<std::uint16_t>(line.integer("a protocol", known - 1));
     }
+    if (line.accept("limit")) connection.limit = quantity(line, "a bandwidth", parse_bandwidth);
     line.expect_end();
     program_.connect(std::move(connection));
   }

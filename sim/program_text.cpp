@@ -91,6 +91,7 @@ class Writer {
     }
     if (connection.channel != 0) put(" channel {}", connection.channel);
     if (connection.protocol != 0) put(" protocol {}", connection.protocol);
+    if (connection.limit.count() != 0) put(" limit {}", to_text(connection.limit));
     put("\n");
   }
 

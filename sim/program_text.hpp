@@ -1,9 +1,9 @@
 // The text form of a Program: dumped, diffed, written by hand, loaded back.
 //
 //   rehearse program 1
-//   protocol "LL128" overhead 1900ns payload 0.9375 limit 20GB/s
+//   protocol "LL128" overhead 1.9us payload 0.9375 limit 20GB/s
 //   name "ring_all_reduce"
-//   connection c0: 0 -> 1 channel 3 protocol 0
+//   connection c0: 0 -> 1 channel 3 protocol 0 limit 12.5GB/s
 //   connection c1: multicast 0 -> 1,2,3            connection c2: switch_reduce 1,2,3 -> 0
 //   fold c0: latency 3ns stands_for 16 links 4*1,7*2
 //   op 0: rank 0 comm 0 transfer c0 sum 0[0,+512] -> 0[0,+512] wire 512 "ring_all_reduce" 4

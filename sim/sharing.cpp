@@ -9,8 +9,7 @@ namespace rehearse {
 
 namespace {
 
-constexpr double rounding = 1 + 1e-12;
-constexpr std::uint64_t unused = UINT64_MAX, several = UINT64_MAX - 1;
+constexpr double rounding = 1 + 1e-12;  // shares of a link may add up to a last bit more
 
 std::uint64_t stream_key(const Program::Op& op) {
   return static_cast<std::uint64_t>(index(op.rank)) << 16 | index(op.stream);
@@ -19,18 +18,55 @@ std::uint64_t stream_key(const Program::Op& op) {
 // The stream whose transfers use each connection; a connection of several streams is as bad as one
 // of its own each.
 std::vector<std::uint64_t> connection_streams(const Program& program) {
-  std::vector<std::uint64_t> stream(program.connections().size(), unused);
+  std::vector<std::uint64_t> stream(program.connections().size(), no_stream);
   for (const Program::Op& op : program.ops()) {
     if (op.kind != WorkKind::transfer) continue;
     std::uint64_t& seen = stream[index(program.transfer(op).connection)];
     const std::uint64_t key = stream_key(op);
-    if (seen == unused) seen = key;
-    if (seen != key) seen = several;
+    if (seen == no_stream) seen = key;
+    if (seen != key) seen = several_streams;
   }
   return stream;
 }
 
 }  // namespace
+
+std::vector<bool> short_links(const Paths& paths, std::span<const std::uint64_t> streams,
+                              const Topology& topology) {
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t c = 0; c < streams.size(); ++c)
+    if (streams[c] != no_stream) order.push_back(c);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return streams[a] < streams[b]; });
+
+  // Per link: the demand of the streams before, and the greatest of the present stream, whose
+  // transfers come one after another. A connection of several streams has no bound.
+  struct Demand {
+    std::uint64_t stream = no_stream;
+    double before = 0, present = 0;
+  };
+  std::vector<Demand> demands(topology.links().size());
+  for (const std::uint32_t c : order) {
+    const auto id = static_cast<ConnectionId>(c);
+    for (const Paths::Crossing& crossing : paths.crossings(id)) {
+      Demand& demand = demands[index(crossing.link)];
+      if (demand.stream != streams[c]) {
+        demand.before += demand.present;
+        demand.present = 0;
+        demand.stream = streams[c];
+      }
+      double wanted = paths.rate_alone(id).count() * crossing.weight;
+      if (streams[c] == several_streams) wanted = std::numeric_limits<double>::infinity();
+      demand.present = std::max(demand.present, wanted);
+    }
+  }
+  std::vector<bool> is_short;
+  for (std::size_t l = 0; l < demands.size(); ++l) {
+    const double capacity = topology.links()[l].bandwidth.count();
+    is_short.push_back(demands[l].before + demands[l].present > capacity * rounding);
+  }
+  return is_short;
+}
 
 Sharing::Sharing(const Program& program, const Paths& paths, const Topology& topology) {
   find_short_links(program, paths, topology);
@@ -39,41 +75,12 @@ Sharing::Sharing(const Program& program, const Paths& paths, const Topology& top
 
 void Sharing::find_short_links(const Program& program, const Paths& paths,
                                const Topology& topology) {
-  const std::vector<std::uint64_t> stream = connection_streams(program);
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t c = 0; c < stream.size(); ++c)
-    if (stream[c] != unused) order.push_back(c);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return stream[a] < stream[b]; });
-
-  // Per link: the demand of the streams before, and the greatest of the present stream, whose
-  // transfers come one after another. A connection of several streams has no bound.
-  struct Demand {
-    std::uint64_t stream = unused;
-    double before = 0, present = 0;
-  };
-  std::vector<Demand> demands(topology.links().size());
-  for (const std::uint32_t c : order) {
-    const auto id = static_cast<ConnectionId>(c);
-    for (const Paths::Crossing& crossing : paths.crossings(id)) {
-      Demand& demand = demands[index(crossing.link)];
-      if (demand.stream != stream[c]) {
-        demand.before += demand.present;
-        demand.present = 0;
-        demand.stream = stream[c];
-      }
-      double wanted = paths.rate_alone(id).count() * crossing.weight;
-      if (stream[c] == several) wanted = std::numeric_limits<double>::infinity();
-      demand.present = std::max(demand.present, wanted);
-    }
-  }
-
-  std::vector<std::uint32_t> resource(demands.size(), no_unit);
-  for (std::size_t l = 0; l < demands.size(); ++l) {
-    const double capacity = topology.links()[l].bandwidth.count();
-    if (demands[l].before + demands[l].present <= capacity * rounding) continue;
+  const std::vector<bool> is_short = short_links(paths, connection_streams(program), topology);
+  std::vector<std::uint32_t> resource(is_short.size(), no_unit);
+  for (std::size_t l = 0; l < is_short.size(); ++l) {
+    if (!is_short[l]) continue;
     resource[l] = static_cast<std::uint32_t>(capacities_.size());
-    capacities_.push_back(capacity);
+    capacities_.push_back(topology.links()[l].bandwidth.count());
     links_.push_back(static_cast<LinkId>(l));
   }
 
@@ -97,14 +104,14 @@ void Sharing::find_busy_units(const Program& program) {
   std::vector<std::uint64_t> stream;  // of a rank's kernels, by rank
   for (const Program::Op& op : program.ops()) {
     if (op.kind != WorkKind::compute) continue;
-    if (index(op.rank) >= stream.size()) stream.resize(index(op.rank) + 1, unused);
+    if (index(op.rank) >= stream.size()) stream.resize(index(op.rank) + 1, no_stream);
     std::uint64_t& seen = stream[index(op.rank)];
-    if (seen == unused) seen = stream_key(op);
-    if (seen != stream_key(op)) seen = several;
+    if (seen == no_stream) seen = stream_key(op);
+    if (seen != stream_key(op)) seen = several_streams;
   }
   units_.assign(stream.size(), {no_unit, 1});
   for (std::size_t r = 0; r < stream.size(); ++r) {
-    if (stream[r] != several) continue;
+    if (stream[r] != several_streams) continue;
     units_[r].resource = static_cast<std::uint32_t>(capacities_.size());
     capacities_.push_back(1);
     links_.push_back(no_link);

@@ -22,27 +22,21 @@ void add_unique(std::vector<OpId>& ops, OpId op) {
 
 Emission::Emission(Program& program, const Pattern& pattern, const Fold& fold,
                    std::uint16_t protocol, std::span<const std::vector<OpId>> entry)
-    : program_{program}, pattern_{pattern}, fold_{fold}, ready_(fold.roles) {
-  const bool folded = fold.kept < pattern.hops.size();
+    : program_{program}, pattern_{pattern}, fold_{fold}, entry_{entry} {
   program_.protocols = pattern.protocols;
-  place_.assign(pattern.hops.size(), 0);
-  for (std::size_t h = 0; h < pattern.hops.size(); ++h) {
-    const auto hop = static_cast<HopId>(h);
-    if (!keeps(hop)) continue;
-    place_[h] = static_cast<std::uint32_t>(kept_hops_.size());
-    kept_hops_.push_back(hop);
-    Connection connection = pattern.hops[h].connection;
+  program_.folded = fold.paths;
+  for (std::size_t place = 0; place < fold.kept().size(); ++place) {
+    Connection connection = pattern[fold.kept()[place]].connection;
     connection.protocol = protocol;
+    if (!fold.paths.empty()) connection.limit = fold.limits[place];
     connections_.push_back(program_.connect(std::move(connection)));
-    if (folded) program_.folded.push_back(fold.paths[h]);
   }
-  for (std::size_t r = 0; r < entry.size(); ++r)
-    for (const OpId op : entry[r]) add_unique(ready_[fold.role[r]], op);
+  latest_.resize(fold.kept().size());
 }
 
 OpId Emission::send(HopId hop, const Payload& payload, std::span<const OpId> after,
                     std::uint32_t name, std::uint32_t number) {
-  const ConnectionId connection = connections_[place_[index(hop)]];
+  const ConnectionId connection = connections_[place(hop)];
   const Protocol& protocol = protocol_of(program_, program_[connection]);
   return program_.add_transfer(comm_lane(pattern_[hop].lane), {name, number},
                                {.connection = connection,
@@ -56,31 +50,35 @@ OpId Emission::send(HopId hop, const Payload& payload, std::span<const OpId> aft
                                after);
 }
 
+void Emission::add_ready(Rank rank, std::vector<OpId>& ops) const {
+  std::uint32_t stage = 0;
+  for (const HopId hop : fold_.touching(rank)) stage = std::max(stage, latest_[place(hop)].stage);
+  if (stage == 0) {
+    if (index(rank) < entry_.size())
+      for (const OpId op : entry_[index(rank)]) add_unique(ops, op);
+    return;
+  }
+  for (const HopId hop : fold_.touching(rank))
+    if (latest_[place(hop)].stage == stage) add_unique(ops, latest_[place(hop)].op);
+}
+
 std::vector<OpId> Emission::ready_for(HopId hop) const {
-  const Connection& connection = pattern_[hop].connection;
   std::vector<OpId> inputs;
-  for (const OpId op : ready(connection.source)) add_unique(inputs, op);
-  for (const OpId op : ready(connection.target)) add_unique(inputs, op);
-  for (const Rank rank : connection.others)
-    for (const OpId op : ready(rank)) add_unique(inputs, op);
+  if (stages_ > 0 || !entry_.empty())
+    for_each_end(pattern_[hop].connection, [&](Rank rank) { add_ready(rank, inputs); });
   return inputs;
 }
 
-void Emission::touch(std::vector<std::vector<OpId>>& next, Rank rank, OpId op) const {
-  add_unique(next[fold_.role[index(rank)]], op);
+std::vector<OpId> Emission::done(Rank rank) const {
+  std::vector<OpId> ops;
+  add_ready(rank, ops);
+  return ops;
 }
 
 void Emission::end_stage(std::span<const OpId> last) {
-  std::vector<std::vector<OpId>> next(ready_.size());
-  for (std::size_t place = 0; place < last.size(); ++place) {
-    if (last[place] == no_op) continue;
-    const Connection& connection = pattern_[kept_hops_[place]].connection;
-    touch(next, connection.source, last[place]);
-    touch(next, connection.target, last[place]);
-    for (const Rank rank : connection.others) touch(next, rank, last[place]);
-  }
-  for (std::size_t role = 0; role < next.size(); ++role)
-    if (!next[role].empty()) ready_[role] = std::move(next[role]);
+  ++stages_;
+  for (std::size_t place = 0; place < last.size(); ++place)
+    if (last[place] != no_op) latest_[place] = {last[place], stages_};
 }
 
 }  // namespace rehearse

@@ -18,10 +18,9 @@ class Emission {
   Emission(Program& program, const Pattern& pattern, const Fold& fold, std::uint16_t protocol = 0,
            std::span<const std::vector<OpId>> entry = {});
 
-  bool keeps(HopId hop) const { return index(fold_.stand_in[index(hop)]) == index(hop); }
-  /// The place of the hop, or of the one that stands for it, among the kept ones.
-  std::uint32_t place(HopId hop) const { return place_[index(fold_.stand_in[index(hop)])]; }
-  std::size_t kept() const { return fold_.kept; }
+  bool keeps(HopId hop) const { return fold_.keeps(hop); }
+  std::uint32_t place(HopId hop) const { return fold_.place(hop); }
+  std::span<const HopId> kept() const { return fold_.kept(); }
   std::span<const HopId> follows(HopId hop) const { return pattern_[hop].follows; }
 
   struct Payload {
@@ -33,26 +32,28 @@ class Emission {
             std::uint32_t number);
   std::uint32_t name(std::string_view text) { return program_.name(text); }
 
-  /// The ops after which a rank's data are what the next stage expects.
-  std::span<const OpId> ready(Rank rank) const { return ready_[fold_.role[index(rank)]]; }
-  /// Inputs of a hop's first transfer in a stage: both ends' data must be there.
+  /// Inputs of a hop's first transfer in a stage: what the latest stage that touched its ends did
+  /// there must be done.
   std::vector<OpId> ready_for(HopId hop) const;
   /// Ends a stage in which the last transfers were `last`, by place; no_op where a hop had none.
-  /// Ranks that took part are ready after the transfers that touched them.
   void end_stage(std::span<const OpId> last);
-
-  Program& program() { return program_; }
+  /// The ops after which a rank's part of the collective is done.
+  std::vector<OpId> done(Rank rank) const;
 
  private:
-  void touch(std::vector<std::vector<OpId>>& ready, Rank rank, OpId op) const;
+  void add_ready(Rank rank, std::vector<OpId>& ops) const;
 
   Program& program_;
   const Pattern& pattern_;
   const Fold& fold_;
-  std::vector<std::uint32_t> place_;       // by hop, for kept ones
-  std::vector<HopId> kept_hops_;           // by place
-  std::vector<ConnectionId> connections_;  // by place
-  std::vector<std::vector<OpId>> ready_;   // by role
+  std::span<const std::vector<OpId>> entry_;  // by rank
+  std::vector<ConnectionId> connections_;     // by place
+  struct Latest {
+    OpId op = no_op;
+    std::uint32_t stage = 0;  // counted from 1 as they end
+  };
+  std::vector<Latest> latest_;  // by place
+  std::uint32_t stages_ = 0;
 };
 
 }  // namespace rehearse

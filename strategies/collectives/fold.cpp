@@ -1,11 +1,11 @@
-// Colour refinement over ranks, hops and links, with 64-bit hashes for colours.
+// Colour refinement over hops and short links, with 64-bit hashes for colours.
 #include "strategies/collectives/fold.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <unordered_map>
 
+#include "sim/sharing.hpp"
 #include "strategies/collectives/blocks.hpp"
 
 namespace rehearse {
@@ -22,101 +22,160 @@ constexpr Colour mix(Colour x) {
 }
 constexpr Colour join(Colour a, Colour b) { return mix(a + 0x9e3779b97f4a7c15u + mix(b)); }
 
-const Protocol& protocol_of(const Pattern& pattern, const Hop& hop) {
-  static const Protocol plain;
-  return pattern.protocols.empty() ? plain : pattern.protocols[hop.connection.protocol];
-}
-
 std::size_t distinct(std::vector<Colour> colours) {
   std::sort(colours.begin(), colours.end());
   return static_cast<std::size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
 }
 
+std::uint64_t lane_key(const Hop& hop) {
+  return static_cast<std::uint64_t>(index(hop.owner())) << 16 | hop.lane;
+}
+
+/// In which order to look at the hops: by stage, and after those they follow. Hops of a ring follow
+/// each other in a circle; they are looked at together, by their colours of the round before.
+struct Order {
+  std::vector<std::uint32_t> hops;
+  std::vector<bool> circular;
+
+  explicit Order(const Pattern& pattern) : circular(pattern.hops.size(), true) {
+    const std::size_t n = pattern.hops.size();
+    std::vector<std::uint32_t> waits(n), begin(n + 2), followers;
+    for (std::size_t h = 0; h < n; ++h)
+      for (const HopId before : pattern.hops[h].follows)
+        if (before != no_hop) ++waits[h], ++begin[index(before) + 2];
+    for (std::size_t i = 2; i < begin.size(); ++i) begin[i] += begin[i - 1];
+    followers.resize(begin.back());
+    for (std::uint32_t h = 0; h < n; ++h)
+      for (const HopId before : pattern.hops[h].follows)
+        if (before != no_hop) followers[begin[index(before) + 1]++] = h;
+    for (std::uint32_t h = 0; h < n; ++h)
+      if (waits[h] == 0) hops.push_back(h);
+    for (std::size_t next = 0; next < hops.size(); ++next) {
+      const std::uint32_t h = hops[next];
+      circular[h] = false;
+      for (std::uint32_t f = begin[h]; f < begin[h + 1]; ++f)
+        if (--waits[followers[f]] == 0) hops.push_back(followers[f]);
+    }
+    for (std::uint32_t h = 0; h < n; ++h)
+      if (circular[h]) hops.push_back(h);
+    std::stable_sort(hops.begin(), hops.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return pattern.hops[a].stage < pattern.hops[b].stage;
+    });
+  }
+};
+
 class Refinement {
  public:
   Refinement(const Pattern& pattern, const Paths& paths, const Topology& topology)
-      : pattern_{pattern}, topology_{topology}, hops(pattern.hops.size()) {
-    std::vector<std::uint32_t> place(topology.links().size(), UINT32_MAX);
-    for (std::size_t h = 0; h < pattern.hops.size(); ++h) {
+      : pattern_{pattern},
+        topology_{topology},
+        order_{pattern},
+        hops(pattern.hops.size()),
+        before_(pattern.hops.size()) {
+    find_short(paths);
+    find_lanes();
+    for (std::size_t h = 0; h < hops.size(); ++h) {
+      const Hop& hop = pattern.hops[h];
+      const auto id = static_cast<ConnectionId>(h);
+      Colour fixed = join(hop.tag, static_cast<Colour>(hop.lane - hop.twin));
+      fixed = join(fixed, static_cast<Colour>(hop.connection.shape) * 256 + hop.stage);
+      fixed = join(fixed, static_cast<Colour>(paths.latency(id).ps()));
+      fixed_.push_back(join(fixed, std::bit_cast<Colour>(paths.rate_alone(id).count())));
+    }
+  }
+
+  /// Circular hops start with the given colours of their owners. True when stable within `rounds`.
+  bool run(const std::vector<Colour>& start, std::size_t rounds) {
+    for (std::size_t h = 0; h < hops.size(); ++h)
+      hops[h] = order_.circular[h] ? start[index(pattern_.hops[h].owner())] : 0;
+    links.assign(short_links.size(), 0);
+    for (std::size_t l = 0; l < links.size(); ++l)
+      links[l] = std::bit_cast<Colour>(topology_[short_links[l]].bandwidth.count());
+    std::size_t classes = 0;
+    for (std::size_t round = 0; round < rounds; ++round) {
+      step();
+      const std::size_t now = distinct(hops) + distinct(links);
+      if (now == classes) return true;
+      classes = now;
+    }
+    return false;
+  }
+
+  std::span<const std::uint32_t> shorts_of(std::size_t hop) const {
+    return std::span{crossings_}.subspan(begin_[hop], begin_[hop + 1] - begin_[hop]);
+  }
+
+ private:
+  void find_short(const Paths& paths) {
+    std::vector<std::uint64_t> streams;
+    for (const Hop& hop : pattern_.hops) streams.push_back(lane_key(hop));
+    const std::vector<bool> is_short = rehearse::short_links(paths, streams, topology_);
+    std::vector<std::uint32_t> place(is_short.size(), UINT32_MAX);
+    for (std::size_t h = 0; h < pattern_.hops.size(); ++h) {
       for (const Paths::Crossing& crossing : paths.crossings(static_cast<ConnectionId>(h))) {
+        if (!is_short[index(crossing.link)]) continue;
         std::uint32_t& known = place[index(crossing.link)];
         if (known == UINT32_MAX) {
-          known = static_cast<std::uint32_t>(used_links.size());
-          used_links.push_back(crossing.link);
+          known = static_cast<std::uint32_t>(short_links.size());
+          short_links.push_back(crossing.link);
         }
         crossings_.push_back(known);
       }
       begin_.push_back(static_cast<std::uint32_t>(crossings_.size()));
     }
-    for (const Hop& hop : pattern.hops) {
-      const Protocol& protocol = protocol_of(pattern, hop);
-      Colour fixed = join(hop.tag, static_cast<Colour>(hop.lane - hop.twin));
-      fixed = join(fixed, static_cast<Colour>(hop.connection.shape));
-      fixed = join(fixed, static_cast<Colour>(protocol.overhead.ps()));
-      fixed_.push_back(join(fixed, std::bit_cast<Colour>(protocol.limit.count())));
-    }
   }
 
-  /// Ranks start with the given colours. True when stable within `rounds`.
-  bool run(std::vector<Colour> start, std::size_t rounds) {
-    ranks = std::move(start);
-    links.clear();
-    std::fill(hops.begin(), hops.end(), Colour{0});
-    for (const LinkId used : used_links) {
-      const Link& link = topology_[used];
-      links.push_back(join(std::bit_cast<Colour>(link.bandwidth.count()),
-                           static_cast<Colour>(link.latency.ps())));
-    }
-    std::size_t before = 0;
-    for (std::size_t round = 0; round < rounds; ++round) {
-      step();
-      const std::size_t classes = distinct(hops) + distinct(ranks) + distinct(links);
-      if (classes == before) return true;
-      before = classes;
-    }
-    return false;
+  void find_lanes() {
+    std::unordered_map<std::uint64_t, std::uint32_t> known;
+    for (const Hop& hop : pattern_.hops)
+      lane_of_.push_back(
+          known.try_emplace(lane_key(hop), static_cast<std::uint32_t>(known.size())).first->second);
+    lane_size_.assign(known.size(), 0);
+    for (const std::uint32_t lane : lane_of_) ++lane_size_[lane];
   }
 
- private:
+  // Ranks remember what the hops of all stages so far were at them; a stage starts from that.
   void step() {
-    std::vector<Colour> rank_sum(ranks.size()), link_sum(links.size());
-    const std::vector<Colour> hops_before = hops;
-    for (std::size_t h = 0; h < hops.size(); ++h) {
+    before_ = hops;
+    std::vector<Colour> lanes(lane_size_.size()), past(topology_.rank_count()),
+        present = past, link_sum(links.size());
+    for (std::size_t h = 0; h < hops.size(); ++h)
+      if (lane_size_[lane_of_[h]] > 1) lanes[lane_of_[h]] += join(before_[h], fixed_[h]);
+    std::uint8_t stage = 0;
+    for (const std::uint32_t h : order_.hops) {
       const Hop& hop = pattern_.hops[h];
-      const Connection& connection = hop.connection;
-      const bool branches = connection.shape != Connection::Shape::point_to_point;
-      Colour colour = join(fixed_[h], ranks[index(connection.source)]);
-      colour = join(colour, ranks[index(connection.target)]);
-      Colour others = 0;
-      for (const Rank rank : connection.others) others += mix(ranks[index(rank)]);
-      colour = join(colour, others);
-      Colour crossed = 0;  // in order along a route, in any order over a union of branches
-      for (const std::uint32_t link : crossed_by(h))
-        crossed = branches ? crossed + mix(links[link]) : join(crossed, links[link]);
-      Colour followed = 0;
-      for (const HopId before : hop.follows)
-        if (before != no_hop) followed += mix(hops_before[index(before)]);
-      hops[h] = join(join(colour, crossed), followed);
-      rank_sum[index(connection.source)] += join(hops[h], 1);
-      rank_sum[index(connection.target)] += join(hops[h], 2);
-      for (const Rank rank : connection.others) rank_sum[index(rank)] += join(hops[h], 3);
-      for (const std::uint32_t link : crossed_by(h)) link_sum[link] += mix(hops[h]);
+      if (hop.stage != stage) stage = hop.stage, past = present;
+      Colour colour = join(fixed_[h], lanes[lane_of_[h]]);
+      Colour ends = 0, followed = 0, shared = 0;
+      if (stage > 0) for_each_end(hop.connection, [&](Rank r) { ends += mix(past[index(r)]); });
+      for (const HopId follows : hop.follows)
+        if (follows != no_hop)
+          followed += mix(order_.circular[h] ? before_[index(follows)] : hops[index(follows)]);
+      for (const std::uint32_t link : shorts_of(h)) shared += mix(links[link]);
+      colour = join(join(colour, ends), join(followed, shared));
+      hops[h] = join(before_[h], colour);  // only ever finer
+      for_each_end(hop.connection, [&](Rank r) {
+        const Colour part = r == hop.connection.source ? 1 : r == hop.connection.target ? 2 : 3;
+        present[index(r)] += join(hops[h], part);
+      });
+      for (const std::uint32_t link : shorts_of(h)) link_sum[link] += mix(hops[h]);
     }
-    for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r] = join(ranks[r], rank_sum[r]);
     for (std::size_t l = 0; l < links.size(); ++l) links[l] = join(links[l], link_sum[l]);
   }
 
   const Pattern& pattern_;
   const Topology& topology_;
-  std::vector<std::uint32_t> begin_{0}, crossings_;  // of each hop, as places in used_links
+  const Order order_;
+  std::vector<std::uint32_t> begin_{0}, crossings_;  // short links of each hop, by place
+  std::vector<std::uint32_t> lane_of_, lane_size_;
   std::vector<Colour> fixed_;
 
  public:
-  std::span<const std::uint32_t> crossed_by(std::size_t hop) const {
-    return std::span{crossings_}.subspan(begin_[hop], begin_[hop + 1] - begin_[hop]);
-  }
-  std::vector<LinkId> used_links;
-  std::vector<Colour> ranks, links, hops;  // links by their place in used_links
+  std::vector<LinkId> short_links;
+  std::vector<Colour> links, hops;  // links by place in short_links
+
+ private:
+  std::vector<Colour> before_;
 };
 
 // A finer start than "all alike", for rings that cross a boundary only every few nodes: there a
@@ -135,47 +194,48 @@ std::vector<Colour> places(const Topology& topology) {
   return start;
 }
 
-// The first rank of every colour plays the role; of its hops, each stands for those of its colour,
-// also for its own on other lanes (the channels of a ring, the children in a tree): they begin and
-// end together. On one lane they would follow one another, so there they must differ in tag.
-Fold fold_of(const Pattern& pattern, const Paths& paths, const Refinement& colours) {
-  Fold fold;
-  fold.role.assign(colours.ranks.size(), no_role);
-  std::unordered_map<Colour, std::uint32_t> role_of;
-  std::vector<Rank> player;
-  for (std::size_t r = 0; r < colours.ranks.size(); ++r) {
-    const auto [found, added] =
-        role_of.try_emplace(colours.ranks[r], static_cast<std::uint32_t>(player.size()));
-    if (added) player.push_back(static_cast<Rank>(r));
-    fold.role[r] = found->second;
-  }
-  fold.roles = player.size();
-
+// Lanes are kept or left as a whole, since their hops follow one another: the first lane with a
+// given set of colours stands for all such lanes. (Lanes of one rank may stand for each other: the
+// channels of a ring, the children in a tree.)
+std::vector<HopId> stand_ins(const Pattern& pattern, const Refinement& colours) {
+  std::unordered_map<std::uint64_t, Colour> lanes;
+  for (std::size_t h = 0; h < pattern.hops.size(); ++h)
+    lanes[lane_key(pattern.hops[h])] += mix(colours.hops[h]);
+  std::unordered_map<Colour, std::uint64_t> standing_lane;
   std::unordered_map<Colour, HopId> kept;
   for (std::size_t h = 0; h < pattern.hops.size(); ++h) {
-    const Rank owner = pattern.hops[h].owner();
-    if (player[fold.role[index(owner)]] != owner) continue;
-    const auto [first, added] = kept.try_emplace(colours.hops[h], static_cast<HopId>(h));
-    ASSERT(added || pattern[first->second].lane != pattern.hops[h].lane);
+    const std::uint64_t lane = lane_key(pattern.hops[h]);
+    if (standing_lane.try_emplace(lanes.at(lane), lane).first->second != lane) continue;
+    const bool added = kept.try_emplace(colours.hops[h], static_cast<HopId>(h)).second;
+    ASSERT(added);  // on one lane they follow one another: there tags must differ
   }
-  fold.kept = kept.size();
+  std::vector<HopId> stand_in;
+  for (const Colour colour : colours.hops) stand_in.push_back(kept.at(colour));
+  return stand_in;
+}
 
+Fold fold_of(const Pattern& pattern, const Paths& paths, const Refinement& colours,
+             const Topology& topology) {
+  Fold fold(pattern, stand_ins(pattern, colours));
   std::unordered_map<Colour, std::size_t> link_player;
   for (std::size_t l = 0; l < colours.links.size(); ++l)
     link_player.try_emplace(colours.links[l], l);
 
-  fold.paths.assign(pattern.hops.size(), FoldedPath{{}, {}, 0});
+  for (const HopId hop : fold.kept()) {
+    const auto id = static_cast<ConnectionId>(index(hop));
+    fold.paths.push_back({{}, paths.latency(id), 0});
+    fold.limits.push_back(paths.rate_alone(id));
+  }
   for (std::size_t h = 0; h < pattern.hops.size(); ++h) {
-    const HopId stand_in = kept.at(colours.hops[h]);
-    fold.stand_in.push_back(stand_in);
-    FoldedPath& path = fold.paths[index(stand_in)];
-    if (index(stand_in) == h)
-      path.latency = paths.latency(static_cast<ConnectionId>(h)) -
-                     protocol_of(pattern, pattern.hops[h]).overhead;
-    for (const std::uint32_t link : colours.crossed_by(h)) {
+    const std::uint32_t place = fold.place(static_cast<HopId>(h));
+    FoldedPath& path = fold.paths[place];
+    ++path.stands_for;
+    for (const std::uint32_t link : colours.shorts_of(h)) {
       // Hops are counted where they cross the link that stands for its colour.
       if (link_player.at(colours.links[link]) != link) continue;
-      const LinkId standing = colours.used_links[link];
+      const LinkId standing = colours.short_links[link];
+      // A rate that a short link sets is shared there; it is no limit of the hop's own.
+      if (fold.limits[place] >= topology[standing].bandwidth) fold.limits[place] = {};
       const auto seen = std::find_if(path.crossings.begin(), path.crossings.end(),
                                      [&](const auto& c) { return c.link == standing; });
       if (seen == path.crossings.end())
@@ -184,35 +244,56 @@ Fold fold_of(const Pattern& pattern, const Paths& paths, const Refinement& colou
         ++seen->weight;
     }
   }
-  for (const HopId stand_in : fold.stand_in) ++fold.paths[index(stand_in)].stands_for;
   return fold;
 }
 
 }  // namespace
 
+Fold::Fold(const Pattern& pattern, std::span<const HopId> stand_in)
+    : place_(pattern.hops.size(), UINT32_MAX) {
+  ASSERT(stand_in.size() == pattern.hops.size());
+  std::size_t ranks = 0;
+  for (std::size_t h = 0; h < stand_in.size(); ++h) {
+    if (index(stand_in[h]) == h) {
+      place_[h] = static_cast<std::uint32_t>(kept_.size());
+      kept_.push_back(stand_in[h]);
+    }
+    for_each_end(pattern.hops[h].connection,
+                 [&](Rank rank) { ranks = std::max(ranks, index(rank) + 1); });
+  }
+  for (std::size_t h = 0; h < stand_in.size(); ++h) place_[h] = place_[index(stand_in[h])];
+
+  begin_.assign(ranks + 2, 0);
+  const auto visit = [&](auto&& act) {
+    for (std::size_t h = 0; h < stand_in.size(); ++h)
+      for_each_end(pattern.hops[h].connection,
+                   [&](Rank rank) { act(index(rank), static_cast<HopId>(h)); });
+  };
+  visit([&](std::size_t rank, HopId) { ++begin_[rank + 2]; });
+  for (std::size_t r = 2; r < begin_.size(); ++r) begin_[r] += begin_[r - 1];
+  touching_.resize(begin_.back());
+  visit([&](std::size_t rank, HopId hop) { touching_[begin_[rank + 1]++] = hop; });
+}
+
 Program connections_of(const Pattern& pattern) {
   Program program;
-  program.protocols = pattern.protocols;
   for (const Hop& hop : pattern.hops) program.connect(hop.connection);
   return program;
 }
 
-Fold no_fold(const Pattern& pattern, const Topology& topology) {
-  Fold fold;
-  fold.roles = topology.rank_count();
-  fold.kept = pattern.hops.size();
-  for (std::size_t r = 0; r < fold.roles; ++r) fold.role.push_back(static_cast<std::uint32_t>(r));
-  for (std::size_t h = 0; h < fold.kept; ++h) fold.stand_in.push_back(static_cast<HopId>(h));
-  return fold;
+Fold no_fold(const Pattern& pattern) {
+  std::vector<HopId> itself;
+  for (std::size_t h = 0; h < pattern.hops.size(); ++h) itself.push_back(static_cast<HopId>(h));
+  return Fold(pattern, itself);
 }
 
 Fold find_fold(const Pattern& pattern, const Paths& paths, const Topology& topology) {
   Refinement refinement(pattern, paths, topology);
-  constexpr std::size_t few = 8, enough = 64;
+  constexpr std::size_t few = 6, enough = 64;
   if (refinement.run(std::vector<Colour>(topology.rank_count()), few) ||
       refinement.run(places(topology), enough))
-    return fold_of(pattern, paths, refinement);
-  return no_fold(pattern, topology);
+    return fold_of(pattern, paths, refinement, topology);
+  return no_fold(pattern);
 }
 
 }  // namespace rehearse

@@ -50,7 +50,7 @@ class Exchange {
   void run() {
     if (part_ == HalvingPart::all_reduce) hand(true);
     std::size_t levels = 0;
-    for (const Halving& halving : all_) levels = std::max(levels, halving.exchange.size());
+    for (const Halving& halving : all_) levels = std::max(levels, halving.levels);
     if (part_ != HalvingPart::all_gather)
       for (std::size_t s = 0; s < levels; ++s) step(s, true);
     if (part_ != HalvingPart::reduce_scatter)
@@ -63,16 +63,16 @@ class Exchange {
   void step(std::size_t s, bool halving_now) {
     const std::uint32_t name = out_.name(halving_now ? "halving" : "doubling");
     const Bytes longest_data = longest_of(data_);
-    std::vector<OpId> last(out_.kept(), no_op);
+    std::vector<OpId> last(out_.kept().size(), no_op);
     for (std::size_t h = 0; h < all_.size(); ++h) {
       const Halving& halving = all_[h];
-      const std::size_t levels = halving.exchange.size();
+      const std::size_t levels = halving.levels;
       if (s >= levels) continue;
       const bool nearest_first = part_ == HalvingPart::all_reduce;
       const std::size_t level = nearest_first ? s : levels - 1 - s;
       const Cut cut(data_[h], halving.core());
       for (std::size_t p = 0; p < halving.core(); ++p) {
-        const HopId hop = halving.exchange[level][p];
+        const HopId hop = (halving_now ? halving.halve : halving.redouble)[level][p];
         if (!out_.keeps(hop)) continue;
         const std::size_t partner = p ^ (std::size_t{1} << level);
         const Span span = working_span(halving_now ? partner : p, levels, s + 1, nearest_first);
@@ -89,7 +89,7 @@ class Exchange {
 
   void hand(bool over) {
     const std::uint32_t name = out_.name(over ? "hand_over" : "hand_back");
-    std::vector<OpId> last(out_.kept(), no_op);
+    std::vector<OpId> last(out_.kept().size(), no_op);
     for (std::size_t h = 0; h < all_.size(); ++h) {
       for (const HopId hop : over ? all_[h].hand_over : all_[h].hand_back) {
         if (!out_.keeps(hop)) continue;
@@ -122,25 +122,43 @@ class Exchange {
 
 }  // namespace
 
-void declare_halving(Pattern& pattern, Halving& halving, std::uint16_t lane, std::uint32_t tag,
-                     const Connection& like) {
+std::uint8_t declare_halving(Pattern& pattern, Halving& halving, HalvingPart part, LaneTag on,
+                             const Connection& like) {
   const std::size_t n = halving.ranks.size();
   const std::size_t core = std::bit_floor(n);
-  const auto add = [&](std::size_t source, std::size_t target, std::uint32_t which) {
+  halving.levels = static_cast<std::size_t>(std::bit_width(core)) - 1;
+  halving.halve.resize(halving.levels);
+  halving.redouble.resize(halving.levels);
+  std::uint8_t stage = on.stage;
+  const auto add = [&](std::size_t source, std::size_t target) {
     Connection connection = like;
     connection.source = halving.ranks[source];
     connection.target = halving.ranks[target];
-    return pattern.add({std::move(connection), lane, tag * 64 + which});
+    return pattern.add({std::move(connection), on.lane, on.tag * 256 + stage, on.twin, stage});
   };
-  halving.exchange.resize(static_cast<std::size_t>(std::bit_width(core)) - 1);
-  for (std::size_t level = 0; level < halving.exchange.size(); ++level)
-    for (std::size_t p = 0; p < core; ++p)
-      halving.exchange[level].push_back(
-          add(p, p ^ (std::size_t{1} << level), static_cast<std::uint32_t>(level)));
-  for (std::size_t extra = core; extra < n; ++extra) {
-    halving.hand_over.push_back(add(extra, extra - core, 62));
-    halving.hand_back.push_back(add(extra - core, extra, 63));
+  const auto exchange = [&](std::vector<HopId>& hops, std::size_t level) {
+    for (std::size_t p = 0; p < core; ++p) hops.push_back(add(p, p ^ (std::size_t{1} << level)));
+    ++stage;
+  };
+  const bool both = part == HalvingPart::all_reduce;
+  const auto level_of = [&](std::size_t s) { return both ? s : halving.levels - 1 - s; };
+  if (both && core < n) {
+    for (std::size_t extra = core; extra < n; ++extra)
+      halving.hand_over.push_back(add(extra, extra - core));
+    ++stage;
   }
+  if (part != HalvingPart::all_gather)
+    for (std::size_t s = 0; s < halving.levels; ++s)
+      exchange(halving.halve[level_of(s)], level_of(s));
+  if (part != HalvingPart::reduce_scatter)
+    for (std::size_t s = halving.levels; s-- > 0;)
+      exchange(halving.redouble[level_of(s)], level_of(s));
+  if (both && core < n) {
+    for (std::size_t extra = core; extra < n; ++extra)
+      halving.hand_back.push_back(add(extra - core, extra));
+    ++stage;
+  }
+  return stage;
 }
 
 void emit_halving(Emission& out, std::span<const Halving> all, std::span<const Slice> data,

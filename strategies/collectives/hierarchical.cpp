@@ -14,11 +14,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "strategies/collectives/blocks.hpp"
 #include "strategies/collectives/halving_doubling.hpp"
 #include "strategies/collectives/in_switch.hpp"
+#include "strategies/collectives/pace.hpp"
 #include "strategies/collectives/ring.hpp"
 #include "strategies/collectives/tree.hpp"
 
@@ -97,77 +99,84 @@ std::vector<std::uint32_t> counted(std::size_t n) {
   return numbers;
 }
 
-/// A level reduced and gathered by rings or by a switch.
+/// A level reduced, or gathered, by rings or by a switch.
 struct LowStage {
-  Level level;
+  const Level* level;
+  bool reduces;
   std::vector<Ring> rings;
   std::vector<SwitchGroup> switches;
 
-  LowStage(Pattern& pattern, Level of, LowLevels how, std::uint32_t tag, const Connection& like)
-      : level{std::move(of)} {
-    const auto lane = static_cast<std::uint16_t>(2 * tag);
-    for (const std::vector<Rank>& group : level.groups) {
+  LowStage(Pattern& pattern, const Level& of, LowLevels how, bool reducing, std::uint8_t stage)
+      : level{&of}, reduces{reducing} {
+    const LaneTag on{.tag = stage, .stage = stage};
+    for (const std::vector<Rank>& group : level->groups) {
       if (how == LowLevels::in_switch) {
-        switches.push_back({group, counted(group.size()), {}, {}});
-        declare_switch(pattern, switches.back(), lane, tag, like);
+        switches.push_back({.ranks = group, .owns = counted(group.size())});
+        declare_switch(pattern, switches.back(),
+                       reducing ? SwitchPart::reduce_scatter : SwitchPart::all_gather, on, {});
       } else {
-        rings.push_back({group, counted(group.size()), {}});
-        declare_ring(pattern, rings.back(), {lane, 1000 + tag}, like);
+        rings.push_back({.order = group, .owns = counted(group.size())});
+        declare_ring(pattern, rings.back(), on, {});
       }
     }
   }
 
-  void emit(Emission& out, Slice data, bool reducing, std::size_t pieces) const {
-    const std::vector<Slice> slices = slices_of(level, data);
+  void emit(Emission& out, Slice data, std::size_t pieces) const {
+    const std::vector<Slice> slices = slices_of(*level, data);
     if (!rings.empty())
       return emit_ring(out, rings, ring_data(slices),
-                       reducing ? RingPart::reduce_scatter : RingPart::all_gather);
+                       reduces ? RingPart::reduce_scatter : RingPart::all_gather);
     emit_switch(out, switches, slices,
-                reducing ? SwitchPart::reduce_scatter : SwitchPart::all_gather, pieces);
+                reduces ? SwitchPart::reduce_scatter : SwitchPart::all_gather, pieces);
   }
 };
 
 /// The topmost level, all-reduced by whichever algorithm.
 struct TopStage {
-  Level level;
+  const Level* level;
   std::vector<Ring> rings;
   std::vector<Tree> trees;  // two per group
   std::vector<Halving> halvings;
   std::vector<SwitchGroup> switches;
+  std::uint8_t next_stage;
 
-  TopStage(Pattern& pattern, Level of, TopLevel how, const Connection& like)
-      : level{std::move(of)} {
-    constexpr std::uint16_t lane = 16;
-    constexpr std::uint32_t tag = 2000;
-    for (const std::vector<Rank>& group : level.groups) {
+  TopStage(Pattern& pattern, Routing& routing, const Level& of, TopLevel how, std::uint8_t stage)
+      : level{&of}, next_stage{static_cast<std::uint8_t>(stage + 1)} {
+    const auto first = static_cast<HopId>(pattern.hops.size());
+    const LaneTag on{.tag = stage, .stage = stage};
+    for (const std::vector<Rank>& group : level->groups) {
       switch (how) {
         case TopLevel::ring:
-          rings.push_back({group, counted(group.size()), {}});
-          declare_ring(pattern, rings.back(), {lane, tag}, like);
+          rings.push_back({.order = group, .owns = counted(group.size())});
+          declare_ring(pattern, rings.back(), on, {});
           break;
-        case TopLevel::tree: {
-          const TreePair pair = double_binary_tree(group.size());
-          trees.push_back({group, pair.first, {}, {}, {}});
-          const std::uint16_t next =
-              declare_tree(pattern, trees.back(), TreePart::all_reduce, {lane, tag}, like);
-          trees.push_back({group, pair.second, {}, {}, {}});
-          declare_tree(pattern, trees.back(), TreePart::all_reduce, {next, tag + 1}, like);
+        case TopLevel::tree:
+          add_trees(pattern, group, on);
           break;
-        }
         case TopLevel::halving_doubling:
-          halvings.push_back({group, {}, {}, {}});
-          declare_halving(pattern, halvings.back(), lane, tag, like);
+          halvings.push_back({.ranks = group});
+          next_stage = declare_halving(pattern, halvings.back(), HalvingPart::all_reduce, on, {});
           break;
         case TopLevel::in_switch:
-          switches.push_back({group, counted(group.size()), {}, {}});
-          declare_switch(pattern, switches.back(), lane, tag, like);
+          switches.push_back({.ranks = group, .owns = counted(group.size())});
+          declare_switch(pattern, switches.back(), SwitchPart::all_reduce, on, {});
           break;
       }
     }
+    if (how == TopLevel::tree) pace(pattern, routing, first);
+  }
+
+  void add_trees(Pattern& pattern, const std::vector<Rank>& group, LaneTag on) {
+    const TreePair pair = double_binary_tree(group.size());
+    trees.push_back({.ranks = group, .places = pair.first});
+    on.lane = declare_tree(pattern, trees.back(), TreePart::all_reduce, on, {});
+    on.tag += 1000;  // the two trees are different parts
+    trees.push_back({.ranks = group, .places = pair.second});
+    declare_tree(pattern, trees.back(), TreePart::all_reduce, on, {});
   }
 
   void emit(Emission& out, const CollectiveBuffers& buffers, std::size_t pieces) const {
-    const std::vector<Slice> slices = slices_of(level, buffers.data);
+    const std::vector<Slice> slices = slices_of(*level, buffers.data);
     if (!rings.empty()) return emit_ring(out, rings, ring_data(slices), RingPart::all_reduce);
     if (!halvings.empty()) return emit_halving(out, halvings, slices, HalvingPart::all_reduce);
     if (!switches.empty())
@@ -206,29 +215,36 @@ std::optional<std::string> hierarchy_refusal(const CollectiveShape& shape, const
 CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
                                  const Hierarchy& hierarchy) {
   struct Stages {
-    std::vector<LowStage> low;
+    std::vector<Level> levels;
+    std::vector<LowStage> reduce;
     std::vector<TopStage> top;  // one
+    std::vector<LowStage> gather;
   };
   CollectivePlan plan;
   plan.pattern.protocols = routing.topology().protocols;
-  const Connection like;
   auto stages = std::make_shared<Stages>();
-  std::vector<Level> levels = levels_of(shape, routing.topology(), hierarchy.levels);
-  for (std::size_t l = 0; l + 1 < levels.size(); ++l)
-    stages->low.emplace_back(plan.pattern, std::move(levels[l]),
-                             l == 0 ? hierarchy.low : LowLevels::ring,
-                             static_cast<std::uint32_t>(l), like);
-  stages->top.emplace_back(plan.pattern, std::move(levels.back()), hierarchy.top, like);
+  stages->levels = levels_of(shape, routing.topology(), hierarchy.levels);
+  const std::size_t low = stages->levels.size() - 1;
+  const auto how = [&](std::size_t l) { return l == 0 ? hierarchy.low : LowLevels::ring; };
+  std::uint8_t stage = 0;
+  for (std::size_t l = 0; l < low; ++l)
+    stages->reduce.emplace_back(plan.pattern, stages->levels[l], how(l), true, stage++);
+  stages->top.emplace_back(plan.pattern, routing, stages->levels[low], hierarchy.top, stage);
+  stage = stages->top.front().next_stage;
+  for (std::size_t l = low; l-- > 0;)
+    stages->gather.emplace_back(plan.pattern, stages->levels[l], how(l), false, stage++);
+
+  const auto groups = static_cast<double>(stages->levels[low].groups.front().size());
   if (hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch)
-    plan.pipeline = {8, shape.group.size()};
+    plan.pipeline = {2 * static_cast<std::size_t>(std::ceil(std::log2(groups))),
+                     2 * stages->levels[low].groups.size()};
   plan.rounds = [](std::size_t) { return std::size_t{0}; };
   plan.key = [](Bytes size) { return size.count(); };
   plan.emit = [stages](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
                        std::size_t) {
-    for (const LowStage& stage : stages->low) stage.emit(out, buffers.data, true, pieces);
+    for (const LowStage& each : stages->reduce) each.emit(out, buffers.data, pieces);
     stages->top.front().emit(out, buffers, pieces);
-    for (auto stage = stages->low.rbegin(); stage != stages->low.rend(); ++stage)
-      stage->emit(out, buffers.data, false, pieces);
+    for (const LowStage& each : stages->gather) each.emit(out, buffers.data, pieces);
   };
   return plan;
 }

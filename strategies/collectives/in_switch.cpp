@@ -9,7 +9,7 @@
 
 namespace rehearse {
 
-void declare_switch(Pattern& pattern, SwitchGroup& group, std::uint16_t lane, std::uint32_t tag,
+void declare_switch(Pattern& pattern, SwitchGroup& group, SwitchPart part, LaneTag on,
                     const Connection& like) {
   for (const Rank rank : group.ranks) {
     Connection reduce = like;
@@ -18,12 +18,14 @@ void declare_switch(Pattern& pattern, SwitchGroup& group, std::uint16_t lane, st
     reduce.others = group.ranks;
     Connection spread = reduce;
     spread.shape = Connection::Shape::multicast;
-    group.gather.push_back(pattern.add({std::move(reduce), lane, tag * 2}));
-    group.spread.push_back(pattern.add({std::move(spread),
-                                        static_cast<std::uint16_t>(lane + 1),
-                                        tag * 2 + 1,
-                                        0,
-                                        {group.gather.back(), no_hop}}));
+    HopId reduced = no_hop;
+    if (part != SwitchPart::all_gather)
+      reduced = pattern.add({std::move(reduce), on.lane, on.tag * 2, on.twin, on.stage});
+    group.gather.push_back(reduced);
+    const auto lane = static_cast<std::uint16_t>(on.lane + 1);
+    if (part != SwitchPart::reduce_scatter)
+      group.spread.push_back(pattern.add(
+          {std::move(spread), lane, on.tag * 2 + 1, on.twin, on.stage, {reduced, no_hop}}));
   }
 }
 
@@ -31,7 +33,7 @@ void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<c
                  SwitchPart part, std::size_t pieces) {
   ASSERT(data.size() == groups.size());
   const std::uint32_t gather = out.name("switch_reduce"), spread = out.name("multicast");
-  std::vector<OpId> last(out.kept(), no_op);
+  std::vector<OpId> last(out.kept().size(), no_op);
   Bytes longest_data;
   for (const Slice& each : data) longest_data = std::max(longest_data, each.size);
   const auto emit = [&](HopId hop, Slice piece, Bytes longest, std::vector<OpId> inputs,
@@ -47,13 +49,14 @@ void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<c
       const Bytes longest = Cut({{}, {}, longest_chunks.longest()}, pieces).longest();
       for (std::size_t p = 0; p < group.ranks.size(); ++p) {
         const Slice slice = Cut(chunks[group.owns[p]], pieces)[piece];
-        const HopId up = group.gather[p], down = group.spread[p];
+        const HopId up = group.gather[p];
         const auto first_inputs = [&](HopId hop) {
           return piece == 0 ? out.ready_for(hop) : std::vector<OpId>{};
         };
         if (part != SwitchPart::all_gather && out.keeps(up))
           emit(up, slice, longest, first_inputs(up), gather, piece);
-        if (part == SwitchPart::reduce_scatter || !out.keeps(down)) continue;
+        if (part == SwitchPart::reduce_scatter || !out.keeps(group.spread[p])) continue;
+        const HopId down = group.spread[p];
         const bool after_reduction = part == SwitchPart::all_reduce;
         emit(down, slice, longest,
              after_reduction ? std::vector{last[out.place(up)]} : first_inputs(down), spread,

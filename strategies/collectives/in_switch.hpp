@@ -17,7 +17,8 @@ struct SwitchGroup {
 
 enum class SwitchPart : std::uint8_t { all_reduce, reduce_scatter, all_gather };
 
-void declare_switch(Pattern& pattern, SwitchGroup& group, std::uint16_t lane, std::uint32_t tag,
+/// Adds what `part` needs, on two lanes from `on.lane` on.
+void declare_switch(Pattern& pattern, SwitchGroup& group, SwitchPart part, LaneTag on,
                     const Connection& like);
 /// Each chunk goes through the switch in `pieces`, so that one is spread while the next is reduced.
 void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<const Slice> data,

@@ -19,7 +19,6 @@ void declare_pairwise(Pattern& pattern, Pairwise& pairs, std::size_t peers, std:
       Connection connection = like;
       connection.source = pairs.ranks[p];
       connection.target = pairs.ranks[(p + d) % n];
-      connection.channel = static_cast<std::uint16_t>(like.channel + d - 1);
       pairs.hops.push_back(
           pattern.add({std::move(connection), static_cast<std::uint16_t>((d - 1) % lanes),
                        static_cast<std::uint32_t>(d)}));
@@ -33,7 +32,7 @@ void emit(Emission& out, const Pairwise& pairs, Slice data, Slice result, bool w
   const std::size_t n = pairs.ranks.size();
   const std::uint32_t name = out.name(whole ? "send_recv" : "all_to_all");
   const Cut blocks(data, whole ? 1 : n);
-  std::vector<OpId> last(out.kept(), no_op);
+  std::vector<OpId> last(out.kept().size(), no_op);
   for (std::size_t d = 1; d <= pairs.peers; ++d) {
     for (std::size_t p = 0; p < n; ++p) {
       const HopId hop = pairs.hops[p * pairs.peers + d - 1];

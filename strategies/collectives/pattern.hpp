@@ -19,6 +19,7 @@ struct Hop {
   std::uint16_t lane = 0;  // transfers of one lane of a rank follow one another
   std::uint32_t tag = 0;   // its part in the algorithm
   std::uint16_t twin = 0;  // which of the lanes that play the same part: a child's, a channel's
+  std::uint8_t stage = 0;  // its transfers wait for what the stages before did at both its ends
   std::array<HopId, 2> follows{no_hop, no_hop};  // whose arrivals its transfers wait for
   /// The rank on whose stream the hop's transfers run.
   Rank owner() const {
@@ -33,6 +34,7 @@ struct LaneTag {
   std::uint16_t lane = 0;
   std::uint32_t tag = 0;
   std::uint16_t twin = 0;
+  std::uint8_t stage = 0;
 };
 
 struct Pattern {
@@ -46,5 +48,16 @@ struct Pattern {
   Hop& operator[](HopId id) { return hops[index(id)]; }
   const Hop& operator[](HopId id) const { return hops[index(id)]; }
 };
+
+/// The hop's way and rank-to-rank ends: source, target and others, each once.
+template <class Visit>
+void for_each_end(const Connection& connection, Visit&& visit) {
+  if (connection.shape != Connection::Shape::point_to_point) {
+    for (const Rank rank : connection.others) visit(rank);
+    return;
+  }
+  visit(connection.source);
+  if (connection.target != connection.source) visit(connection.target);
+}
 
 }  // namespace rehearse

@@ -8,6 +8,7 @@
 #include "strategies/collectives/blocks.hpp"
 #include "strategies/collectives/halving_doubling.hpp"
 #include "strategies/collectives/in_switch.hpp"
+#include "strategies/collectives/pace.hpp"
 #include "strategies/collectives/pairwise.hpp"
 #include "strategies/collectives/ring.hpp"
 #include "strategies/collectives/ring_order.hpp"
@@ -25,9 +26,11 @@ CollectivePlan empty_plan(const Topology& topology) {
   return plan;
 }
 
-Connection connection_like(std::size_t channel) {
+// Channels start from different ranks of a node, and so from different NICs; only where there are
+// more channels than ranks does the number choose among a rank's own NICs.
+Connection connection_like(std::size_t channel, std::size_t ranks_of_node) {
   Connection like;
-  like.channel = static_cast<std::uint16_t>(channel);
+  like.channel = static_cast<std::uint16_t>(channel / ranks_of_node);
   return like;
 }
 
@@ -66,10 +69,12 @@ CollectivePlan plan_chain(const CollectiveShape& shape, Routing& routing) {
   const bool spreads = shape.kind == CollectiveKind::broadcast;
   auto chains = std::make_shared<std::vector<Ring>>();
   const auto orders = ring_orders(routing, shape.group, shape.channels);
+  const std::size_t width = blocks_by_node(routing.topology(), shape.group).front().size();
   for (std::size_t c = 0; c < orders.size(); ++c) {
     chains->push_back({cut_open(orders[c], shape.group[shape.root], spreads), {}, {}});
-    declare_chain(plan.pattern, chains->back(), channel_lane(c), connection_like(c));
+    declare_chain(plan.pattern, chains->back(), channel_lane(c), connection_like(c, width));
   }
+  pace(plan.pattern, routing, HopId{0});
   plan.pipeline = {shape.group.size() - 1, orders.size()};
   plan.rounds = [](std::size_t pieces) { return pieces; };
   plan.emit = [chains, spreads](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
@@ -95,10 +100,12 @@ CollectivePlan plan_ring(const CollectiveShape& shape, Routing& routing) {
   auto rings = std::make_shared<std::vector<Ring>>();
   const auto orders = ring_orders(routing, shape.group, shape.channels);
   const std::size_t channels = orders.size(), n = shape.group.size();
+  const std::size_t width = blocks_by_node(routing.topology(), shape.group).front().size();
   for (std::size_t c = 0; c < channels; ++c) {
     rings->push_back({orders[c], owned_parts(shape, orders[c]), {}});
-    declare_ring(plan.pattern, rings->back(), channel_lane(c), connection_like(c));
+    declare_ring(plan.pattern, rings->back(), channel_lane(c), connection_like(c, width));
   }
+  pace(plan.pattern, routing, HopId{0});
   const RingPart part = ring_part(shape.kind);
   plan.rounds = [n, part](std::size_t) { return (part == RingPart::all_reduce ? 2 : 1) * (n - 1); };
   plan.key = [n](Bytes size) { return Cut({{}, {}, size}, n).longest().count(); };
@@ -120,8 +127,8 @@ std::vector<Tree> trees_over(const std::vector<std::vector<Rank>>& nodes, std::s
   const std::size_t width = nodes.front().size();
   const TreePair outer = double_binary_tree(nodes.size());
   const std::vector<TreePlace> inner = double_binary_tree(width).first;
-  Tree first{{}, nested_tree(outer.first, inner), {}, {}, {}};
-  Tree second{{}, nested_tree(outer.second, inner), {}, {}, {}};
+  Tree first{.ranks = {}, .places = nested_tree(outer.first, inner)};
+  Tree second{.ranks = {}, .places = nested_tree(outer.second, inner)};
   for (const std::vector<Rank>& node : nodes)
     for (std::size_t i = 0; i < width; ++i) {
       first.ranks.push_back(node[(i + turn) % width]);
@@ -133,7 +140,7 @@ std::vector<Tree> trees_over(const std::vector<std::vector<Rank>>& nodes, std::s
 std::vector<Tree> flat_trees(std::span<const Rank> group) {
   const TreePair pair = double_binary_tree(group.size());
   const std::vector<Rank> ranks(group.begin(), group.end());
-  return {{ranks, pair.first, {}, {}, {}}, {ranks, pair.second, {}, {}, {}}};
+  return {{.ranks = ranks, .places = pair.first}, {.ranks = ranks, .places = pair.second}};
 }
 
 /// Two trees with the same root. The second turns the others by one place: leaves become inner.
@@ -143,7 +150,7 @@ std::vector<Tree> rooted_trees(std::span<const Rank> group, std::size_t root) {
   for (std::size_t i = 1; i < n; ++i) first.push_back(group[(root + i) % n]);
   for (std::size_t i = 1; i < n; ++i) second.push_back(first[i % (n - 1) + 1]);
   const std::vector<TreePlace> places = double_binary_tree(n).first;
-  return {{first, places, {}, {}, {}}, {second, places, {}, {}, {}}};
+  return {{.ranks = first, .places = places}, {.ranks = second, .places = places}};
 }
 
 std::size_t depth_of(const Tree& tree) {
@@ -180,13 +187,15 @@ CollectivePlan plan_tree(const CollectiveShape& shape, Routing& routing) {
                         : shape.kind == CollectiveKind::reduce  ? TreePart::reduce
                                                                 : TreePart::all_reduce;
   auto trees = std::make_shared<std::vector<Tree>>(trees_for(shape, routing));
+  const std::size_t width = blocks_by_node(routing.topology(), shape.group).front().size();
   std::uint16_t lane = 0;
   for (std::size_t t = 0; t < trees->size(); t += 2) {  // pairs: one per channel
     const std::uint16_t twin = lane;
-    const Connection like = connection_like(t / 2);
+    const Connection like = connection_like(t / 2, width);
     lane = declare_tree(plan.pattern, (*trees)[t], part, {lane, 0, twin}, like);
     lane = declare_tree(plan.pattern, (*trees)[t + 1], part, {lane, 1, twin}, like);
   }
+  pace(plan.pattern, routing, HopId{0});
   plan.pipeline = {(part == TreePart::all_reduce ? 2 : 1) * depth_of(trees->front()),
                    trees->size()};
   plan.rounds = [](std::size_t pieces) { return pieces; };
@@ -202,12 +211,12 @@ CollectivePlan plan_tree(const CollectiveShape& shape, Routing& routing) {
 
 CollectivePlan plan_halving(const CollectiveShape& shape, Routing& routing) {
   CollectivePlan plan = empty_plan(routing.topology());
-  auto halving = std::make_shared<Halving>(Halving{shape.group, {}, {}, {}});
-  declare_halving(plan.pattern, *halving, 0, 0, connection_like(0));
+  auto halving = std::make_shared<Halving>(Halving{.ranks = shape.group});
   const HalvingPart part = shape.kind == CollectiveKind::reduce_scatter
                                ? HalvingPart::reduce_scatter
                            : shape.kind == CollectiveKind::all_gather ? HalvingPart::all_gather
                                                                       : HalvingPart::all_reduce;
+  declare_halving(plan.pattern, *halving, part, {}, Connection{});
   plan.emit = [halving, part](Emission& out, const CollectiveBuffers& buffers, std::size_t,
                               std::size_t) {
     emit_halving(out, {halving.get(), 1}, {&buffers.data, 1}, part);
@@ -222,7 +231,7 @@ CollectivePlan plan_pairwise(const CollectiveShape& shape, Routing& routing) {
   const bool all = shape.kind == CollectiveKind::all_to_all;
   const std::size_t others = shape.group.size() - 1;
   declare_pairwise(plan.pattern, *pairs, all ? others : std::min<std::size_t>(others, 1), lanes,
-                   connection_like(0));
+                   Connection{});
   plan.emit = [pairs, all](Emission& out, const CollectiveBuffers& buffers, std::size_t,
                            std::size_t) {
     if (all)
@@ -239,10 +248,10 @@ CollectivePlan plan_in_switch(const CollectiveShape& shape, Routing& routing) {
   group->ranks = shape.group;
   for (std::size_t p = 0; p < shape.group.size(); ++p)
     group->owns.push_back(static_cast<std::uint32_t>(p));
-  declare_switch(plan.pattern, *group, 0, 0, connection_like(0));
   const SwitchPart part = shape.kind == CollectiveKind::reduce_scatter ? SwitchPart::reduce_scatter
                           : shape.kind == CollectiveKind::all_gather   ? SwitchPart::all_gather
                                                                        : SwitchPart::all_reduce;
+  declare_switch(plan.pattern, *group, part, {}, Connection{});
   plan.pipeline = {2, shape.group.size()};
   plan.emit = [group, part](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
                             std::size_t) {

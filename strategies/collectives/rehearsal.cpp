@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -89,8 +90,7 @@ class Rounds {
 };
 
 Fold fold_for(const Pattern& pattern, const Paths& paths, const Topology& topology, Detail detail) {
-  return detail == Detail::folded ? find_fold(pattern, paths, topology)
-                                  : no_fold(pattern, topology);
+  return detail == Detail::folded ? find_fold(pattern, paths, topology) : no_fold(pattern);
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
                                  to_string(shape_.kind), *refusal));
   plan_ = algorithm.plan(shape_, routing);
   const Paths paths(connections_of(plan_.pattern), routing);
-  fold_ = fold_for(plan_.pattern, paths, routing.topology(), detail);
+  fold_.emplace(fold_for(plan_.pattern, paths, routing.topology(), detail));
   double lowest = std::numeric_limits<double>::infinity();
   for (std::size_t h = 0; h < paths.size(); ++h) {
     alpha_ = std::max(alpha_, paths.latency(static_cast<ConnectionId>(h)));
@@ -138,10 +138,10 @@ Program CollectiveRehearsal::emitted(Bytes size, std::uint16_t protocol, std::si
   const std::size_t count = pieces(size);
   const std::size_t all = plan_.rounds(count);
   if (all > 0) {
-    const std::size_t ops = std::min(rounds, all) * fold_.kept;
+    const std::size_t ops = std::min(rounds, all) * fold_->kept().size();
     program.reserve(ops, ops);
   }
-  Emission out(program, plan_.pattern, fold_, protocol);
+  Emission out(program, plan_.pattern, *fold_, protocol);
   plan_.emit(out, buffers_for(size), count, rounds);
   return program;
 }
@@ -151,7 +151,7 @@ Program CollectiveRehearsal::program(Bytes size, std::uint16_t protocol) const {
 }
 
 std::uint64_t CollectiveRehearsal::most_transfers(Bytes size) const {
-  return fold_.kept * std::max<std::uint64_t>(1, plan_.rounds(pieces(size)));
+  return fold_->kept().size() * std::max<std::uint64_t>(1, plan_.rounds(pieces(size)));
 }
 
 CollectiveResult CollectiveRehearsal::result_of(const Program& program,
@@ -168,7 +168,9 @@ CollectiveResult CollectiveRehearsal::result_of(const Program& program,
 
 CollectiveResult CollectiveRehearsal::run_rounds(Bytes size, Executor& engine,
                                                  std::uint16_t protocol, std::size_t rounds) const {
-  for (std::size_t simulated = 16; simulated < rounds; simulated *= 2) {
+  // A difference between hops has gone round all of them before the rounds repeat.
+  const std::size_t first = std::max<std::size_t>(16, 4 * std::bit_ceil(roles()));
+  for (std::size_t simulated = first; simulated < rounds; simulated *= 2) {
     const Program program = emitted(size, protocol, simulated);
     const Timeline timeline = engine.run(program);
     if (timeline.spans.size() % simulated != 0) break;

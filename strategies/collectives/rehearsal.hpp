@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,8 @@ class CollectiveRehearsal {
   std::uint64_t most_transfers(Bytes size) const;
 
   const Algorithm& algorithm() const { return algorithm_; }
-  std::size_t roles() const { return fold_.roles; }
-  std::size_t hops() const { return fold_.kept; }
+  /// How many hops are simulated, each for all that are like it.
+  std::size_t roles() const { return fold_->kept().size(); }
   /// The longest latency and the lowest rate alone of any hop: alpha and beta of the closed forms.
   Time alpha() const { return alpha_; }
   BytesPerSecond beta() const { return beta_; }
@@ -59,7 +60,7 @@ class CollectiveRehearsal {
   const Topology& topology_;
   CollectiveShape shape_;
   CollectivePlan plan_;
-  Fold fold_;
+  std::optional<Fold> fold_;
   Detail detail_;
   Time alpha_;
   BytesPerSecond beta_{};

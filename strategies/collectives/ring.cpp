@@ -19,18 +19,24 @@ namespace rehearse {
 namespace {
 
 /// The chunks of one ring by owner, and the longest chunk of all rings beside it.
-struct Chunks {
-  std::vector<Slice> slices;
-  Bytes longest;
-
-  Chunks(const Ring& ring, const RingData& data, Bytes longest_data) {
-    const std::size_t n = ring.order.size();
-    const Cut parts(data.data, n);
-    for (const std::uint32_t owner : ring.owns)
-      slices.push_back(Cut(parts[owner], data.shares)[data.share]);
-    const Bytes longest_part = Cut({{}, {}, longest_data}, n).longest();
-    longest = Cut({{}, {}, longest_part}, data.shares).longest();
+class Chunks {
+ public:
+  Chunks(const Ring& ring, const RingData& data, Bytes longest_data)
+      : owns_{ring.owns}, parts_(data.data, ring.order.size()), data_{data} {
+    const Bytes longest_part = Cut({{}, {}, longest_data}, ring.order.size()).longest();
+    longest_ = Cut({{}, {}, longest_part}, data.shares).longest();
   }
+  Slice of(std::size_t owner) const {
+    const Slice part = parts_[owns_[owner]];
+    return data_.shares == 1 ? part : Cut(part, data_.shares)[data_.share];
+  }
+  Bytes longest() const { return longest_; }
+
+ private:
+  std::span<const std::uint32_t> owns_;
+  Cut parts_;
+  RingData data_;
+  Bytes longest_;
 };
 
 /// One kept hop of one ring, with what its steps need at hand.
@@ -87,7 +93,8 @@ void declare_ring(Pattern& pattern, Ring& ring, LaneTag on, const Connection& li
     Connection connection = like;
     connection.source = ring.order[i];
     connection.target = ring.order[(i + 1) % n];
-    pattern.add({std::move(connection), on.lane, on.tag, on.twin, {ring.hop(i + n - 1), no_hop}});
+    pattern.add(
+        {std::move(connection), on.lane, on.tag, on.twin, on.stage, {ring.hop(i + n - 1), no_hop}});
   }
 }
 
@@ -96,7 +103,7 @@ void emit_ring(Emission& out, std::span<const Ring> rings, std::span<const RingD
   std::deque<Chunks> chunks;
   const std::vector<Seat> seats = seats_of(out, rings, data, chunks);
   const std::uint32_t name = out.name(name_of(part));
-  std::vector<OpId> received(out.kept(), no_op), arriving(out.kept(), no_op);
+  std::vector<OpId> received(out.kept().size(), no_op), arriving(out.kept().size(), no_op);
   std::size_t longest = 0;
   for (const Seat& seat : seats) longest = std::max(longest, steps_of(*seat.ring, part));
   longest = std::min(longest, steps);
@@ -112,11 +119,11 @@ void emit_ring(Emission& out, std::span<const Ring> rings, std::span<const RingD
       const std::size_t back = lead + (step < n ? step : step - n);  // no division: a hot loop
       const std::size_t owner = seat.position + (seat.position < back ? n : 0) - back;
       const bool reducing = part != RingPart::all_gather && step < n - 1;
-      const Slice chunk = seat.chunks->slices[owner];
+      const Slice chunk = seat.chunks->of(owner);
       const OpId input = received[seat.before];
       arriving[seat.place] = out.send(
           ring.hop(seat.position),
-          {chunk, chunk, reducing ? Combine::sum : Combine::overwrite, seat.chunks->longest},
+          {chunk, chunk, reducing ? Combine::sum : Combine::overwrite, seat.chunks->longest()},
           step == 0 ? std::span<const OpId>(seat.inputs) : std::span<const OpId>(&input, 1), name,
           static_cast<std::uint32_t>(step));
     }
@@ -139,6 +146,7 @@ void declare_chain(Pattern& pattern, Ring& chain, LaneTag on, const Connection& 
                  on.lane,
                  on.tag,
                  on.twin,
+                 on.stage,
                  {i > 0 ? chain.hop(i - 1) : no_hop, no_hop}});
   }
 }
@@ -149,7 +157,7 @@ void emit_chain(Emission& out, std::span<const Ring> chains, std::span<const Sli
   Bytes longest;
   for (const Slice& each : data) longest = std::max(longest, Cut(each, chunks).longest());
   const std::uint32_t name = out.name(combine == Combine::sum ? "chain_reduce" : "chain_broadcast");
-  std::vector<OpId> last(out.kept(), no_op);
+  std::vector<OpId> last(out.kept().size(), no_op);
   std::size_t hops = 0;
   for (const Ring& chain : chains) hops = std::max(hops, chain.order.size() - 1);
   for (std::size_t chunk = 0; chunk < std::min(chunks, rounds); ++chunk) {

@@ -31,12 +31,20 @@ TreePair double_binary_tree(std::size_t n);
 std::vector<TreePlace> nested_tree(std::span<const TreePlace> outer,
                                    std::span<const TreePlace> inner);
 
+/// What a hop of a tree carries, and when in a round it is emitted: after all it may follow.
+struct TreeSeat {
+  enum class Kind : std::uint8_t { add_up, add_beside, add_own, send_down };
+  Kind kind{};
+  std::uint32_t beside = 0;  // which scratch buffer, for the children after the first
+  std::uint64_t turn = 0;
+};
+
 /// One tree over ranks.
 struct Tree {
   std::vector<Rank> ranks;  // by position
   std::vector<TreePlace> places;
-  std::vector<HopId> up, down;          // by position: to its parent, from its parent
-  std::vector<std::vector<HopId>> own;  // by position: from its scratch to its data, per child
+  HopId first{};                // its hops follow one another
+  std::vector<TreeSeat> seats;  // by hop, from the first on
 };
 
 /// What goes through a tree. Pieces of every child but the first land in a scratch buffer first:
