@@ -1,9 +1,11 @@
 // Our engine against SimGrid for every collective, with every algorithm, on every catalog machine:
 // the programs that users run, with real routes, channels and protocols.
 //
-// Where pipelines of several channels contend for links, a flow that begins a little earlier is
-// shared a little less, so its successor begins earlier by twice as much: a picosecond's rounding
-// doubles with each hop. Long ones are therefore compared with care (see the last test).
+// Should a long pipeline ever differ here, look first whether its flows contend: one that begins a
+// little earlier is then shared a little less, its successor begins earlier by twice as much, and a
+// picosecond's rounding doubles with each hop, in either engine. Pipelines that are not paced did
+// so on dgx-1 and mi300x-8: 4 % apart after 60 pieces, while a picosecond on every link moved our
+// own answer by 0.4 %.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +57,7 @@ class CatalogMachine : public testing::TestWithParam<std::string> {
  protected:
   void compare(const CollectiveRehearsal& rehearsal, CollectiveKind kind, Routing& routing,
                std::uint16_t protocol) {
-    for (const Bytes size : {100'004_B, 2_MiB}) {
+    for (const Bytes size : {100'004_B, 16_MiB}) {
       const Program program = rehearsal.program(size, protocol);
       const Difference difference = compare_engines(program, routing);
       ++compared_;
@@ -90,35 +92,6 @@ INSTANTIATE_TEST_SUITE_P(Catalog, CatalogMachine, testing::ValuesIn(machines()),
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
-
-// The same machine, every link a picosecond longer.
-Topology nudged(const Topology& topology) {
-  Topology copy;
-  copy.accelerators = topology.accelerators;
-  copy.protocols = topology.protocols;
-  for (const Device& device : topology.devices()) copy.add(device);
-  for (Link link : topology.links()) {
-    link.latency += Time::picoseconds(1);
-    copy.connect(link);
-  }
-  return copy;
-}
-
-TEST(ContendedPipelines, MagnifyAPicosecondInOneEngineAsMuchAsBetweenTwo) {
-  const Topology topology = load_cluster("dgx-1", {.nodes = 2}), other = nudged(topology);
-  Routing routing{topology}, other_routing{other};
-  const CollectiveShape shape{.kind = CollectiveKind::reduce, .group = some_ranks(topology)};
-  const Program program =
-      CollectiveRehearsal{algorithm("ring"), shape, routing, Detail::transfers}.program(16_MiB);
-  const Roofline cost;
-  const Timeline before = FastSimulator{routing, cost}.run(program);
-  const Timeline after = FastSimulator{other_routing, cost}.run(program);
-  const double sensitivity = largest_difference(program, after, before).relative;
-  const double between = compare_engines(program, routing).relative;
-  fmt::print("a picosecond moves an op by {:.1e}, the other engine by {:.1e}\n", sensitivity,
-             between);
-  EXPECT_LE(between, std::max(engines_agree_within, 10 * sensitivity));
-}
 
 }  // namespace
 }  // namespace rehearse
