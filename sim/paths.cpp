@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace rehearse {
 
@@ -58,28 +59,61 @@ const Protocol& protocol_of(const Program& program, const Connection& connection
   return program.protocols.at(connection.protocol);
 }
 
+namespace {
+
+/// The connections met lately by their ends: a collective goes the same ways back and forth.
+class Twins {
+ public:
+  /// An earlier connection with the same route, or `number` itself, which is remembered.
+  std::uint32_t find(const Connection& connection, std::uint32_t number,
+                     std::span<const Connection> all) {
+    if (connection.shape != Connection::Shape::point_to_point) return number;
+    const std::uint64_t key = index(connection.source) * 0x9e3779b97f4a7c15u ^
+                              index(connection.target) * 0xc2b2ae3d27d4eb4fu ^ connection.channel;
+    std::uint32_t& slot = slots_[(key ^ key >> 29) % slots_.size()];
+    if (slot < number && all[slot].shape == connection.shape &&
+        all[slot].source == connection.source && all[slot].target == connection.target &&
+        all[slot].channel == connection.channel)
+      return slot;
+    return slot = number;
+  }
+
+ private:
+  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1 << 18, UINT32_MAX);
+};
+
+}  // namespace
+
 Paths::Paths(const Program& program, Routing& routing) {
   const Topology& topology = routing.topology();
+  const std::span<const Connection> all = program.connections();
   const bool folded = !program.folded.empty();
-  ASSERT(!folded || program.folded.size() == program.connections().size());
-  for (std::size_t c = 0; c < program.connections().size(); ++c) {
-    const Connection& connection = program.connections()[c];
-    const Protocol& protocol = protocol_of(program, connection);
+  ASSERT(!folded || program.folded.size() == all.size());
+  std::vector<Time> route_latency;
+  std::optional<Twins> twins;
+  if (!folded && all.size() > 10'000) twins.emplace();
+  for (std::uint32_t c = 0; c < all.size(); ++c) {
+    const std::uint32_t twin = twins ? twins->find(all[c], c, all) : c;
     if (folded) {
       const FoldedPath& path = program.folded[c];
       crossings_.insert(crossings_.end(), path.crossings.begin(), path.crossings.end());
-      latency_.push_back(protocol.overhead + path.latency);
-      stands_for_.push_back(path.stands_for);
+      route_latency.push_back(path.latency);
+    } else if (twin != c) {
+      for (std::uint32_t k = begin_[twin]; k < begin_[twin + 1]; ++k)
+        crossings_.push_back(Crossing{crossings_[k]});
+      route_latency.push_back(route_latency[twin]);
     } else {
-      const Way way = way_of(connection, routing);
+      const Way way = way_of(all[c], routing);
       for (const LinkId link : way.links) crossings_.push_back({link, 1});
-      latency_.push_back(protocol.overhead + way.latency);
-      stands_for_.push_back(1);
+      route_latency.push_back(way.latency);
     }
+    const Protocol& protocol = protocol_of(program, all[c]);
+    latency_.push_back(protocol.overhead + route_latency.back());
+    stands_for_.push_back(folded ? program.folded[c].stands_for : 1);
     begin_.push_back(static_cast<std::uint32_t>(crossings_.size()));
     double rate = protocol.limit.count() > 0 ? protocol.limit.count()
                                              : std::numeric_limits<double>::infinity();
-    if (connection.limit.count() > 0) rate = std::min(rate, connection.limit.count());
+    if (all[c].limit.count() > 0) rate = std::min(rate, all[c].limit.count());
     for (const Crossing& crossing : crossings(static_cast<ConnectionId>(c)))
       rate = std::min(rate, topology[crossing.link].bandwidth.count() / crossing.weight);
     rate_alone_.push_back(BytesPerSecond{rate});

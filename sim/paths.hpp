@@ -1,6 +1,7 @@
 // What each connection of a Program crosses on a Topology: both simulators start from this table.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,10 @@ class Paths {
   Time latency(ConnectionId id) const { return latency_[index(id)]; }
   /// The protocol's limit, the connection's, the narrowest link (over its weight): the rate alone.
   BytesPerSecond rate_alone(ConnectionId id) const { return rate_alone_[index(id)]; }
+  /// Lowers a connection's rate alone; for plans that pace what they have just laid out.
+  void limit(ConnectionId id, BytesPerSecond rate) {
+    rate_alone_[index(id)] = std::min(rate_alone_[index(id)], rate);
+  }
   /// How many connections of the whole, unfolded program this one stands for.
   std::uint32_t stands_for(ConnectionId id) const { return stands_for_[index(id)]; }
 

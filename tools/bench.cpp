@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "sim/cost_model.hpp"
 #include "sim/error.hpp"
@@ -137,7 +138,7 @@ class Bench {
     // Only our own engine knows what a folded program means.
     const bool whole = options_.detail == "transfers" || options_.engine != "fast";
     return {lower_case(options_.algorithms), lower_case(options_.protocols),
-            whole ? Detail::transfers : Detail::folded};
+            whole ? Detail::transfers : Detail::folded, std::thread::hardware_concurrency()};
   }
 
   bool table_goes_to_stdout() const { return options_.json != "-" && options_.csv != "-"; }

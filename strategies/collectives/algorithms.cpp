@@ -59,16 +59,16 @@ Refusal in_switch_refusal(const CollectiveShape& shape, const Topology& topology
   if (!is_one_of(shape.kind, {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
                               CollectiveKind::all_gather}))
     return no_such_kind(shape.kind);
-  if (shape.group.size() > 1 && !share_reducing_switch(topology, shape.group))
+  if (shape.group.size() > 1 && !share_reducing_switch(topology, {&shape.group, 1}))
     return "its ranks share no switch that reduces";
   return std::nullopt;
 }
 
 Refusal nvls_tree_refusal(const CollectiveShape& shape, const Topology& topology) {
   if (const Refusal refusal = hierarchy_refusal(shape, topology, {2, {}, {}})) return refusal;
-  for (const auto& node : blocks_by_node(topology, shape.group))
-    if (node.size() < 2 || !share_reducing_switch(topology, node))
-      return "its nodes have no switch that reduces";
+  const auto nodes = blocks_by_node(topology, shape.group);
+  if (nodes.front().size() < 2 || !share_reducing_switch(topology, nodes))
+    return "its nodes have no switch that reduces";
   return std::nullopt;
 }
 

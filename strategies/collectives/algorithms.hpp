@@ -37,6 +37,7 @@ struct CollectivePlan {
 
   Pattern pattern;
   Pipeline pipeline;
+  bool paced = false;  // its hops get equal shares of their links (pace.hpp)
   /// How many rounds alike a collective in `pieces` has: ring steps, or pieces of a pipeline. 0:
   /// its steps differ from each other.
   std::function<std::size_t(std::size_t pieces)> rounds;

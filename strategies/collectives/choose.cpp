@@ -7,13 +7,14 @@
 #include <algorithm>
 
 #include "sim/error.hpp"
+#include "sim/parallel.hpp"
 
 namespace rehearse {
 
 namespace {
 
 // A few seconds on one core; `auto` would rather answer.
-constexpr std::uint64_t too_many_transfers = 3'000'000;
+constexpr std::uint64_t too_many_transfers = 30'000'000;
 
 std::vector<std::uint16_t> protocols_of(const Topology& topology,
                                         std::span<const std::string> names) {
@@ -40,39 +41,49 @@ CollectiveChooser::CollectiveChooser(const CollectiveShape& shape, Routing& rout
     : topology_{routing.topology()},
       bounds_{shape.kind, shape.group, topology_, shape.root},
       protocols_{protocols_of(topology_, wish.protocols)},
-      named_{!wish.algorithms.empty()} {
-  const auto prepare = [&](const Algorithm& how) {
-    rehearsals_.push_back(std::make_unique<CollectiveRehearsal>(how, shape, routing, wish.detail));
-  };
-  for (const std::string& name : wish.algorithms) prepare(algorithm(name));
-  if (named_) return;
+      named_{!wish.algorithms.empty()},
+      threads_{wish.detail == Detail::folded ? wish.threads : 1} {
+  std::vector<const Algorithm*> tried;
+  for (const std::string& name : wish.algorithms) tried.push_back(&algorithm(name));
   for (const Algorithm& how : algorithms()) {
-    if (const auto refusal = how.refusal(shape, topology_)) {
+    if (named_) break;
+    if (const auto refusal = how.refusal(shape, topology_))
       left_out_.push_back({how.name, *refusal});
-      continue;
-    }
-    prepare(how);
+    else
+      tried.push_back(&how);
   }
-  ASSERT(!rehearsals_.empty());  // ring and pairwise between them do every collective
+  ASSERT(!tried.empty());  // ring and pairwise between them do every collective
+  rehearsals_.resize(tried.size());
+  for_each_in_parallel(tried.size(), threads_, [&](std::size_t i) {
+    Routing own(topology_);  // a Routing remembers, so threads do not share one
+    rehearsals_[i] = std::make_unique<CollectiveRehearsal>(
+        *tried[i], shape, threads_ > 1 ? own : routing, wish.detail);
+  });
 }
 
 std::vector<Candidate> CollectiveChooser::at(Bytes size, Executor& engine) {
-  std::vector<Candidate> candidates;
-  for (const auto& rehearsal : rehearsals_) {
-    if (!named_ && rehearsal->most_transfers(size) > too_many_transfers) {
-      leave_out(*rehearsal, size);
-      continue;
-    }
+  std::vector<std::vector<Candidate>> found(rehearsals_.size());
+  for (const auto& rehearsal : rehearsals_)
+    if (too_long(*rehearsal, size)) leave_out(*rehearsal, size);
+  for_each_in_parallel(rehearsals_.size(), threads_, [&](std::size_t i) {
+    CollectiveRehearsal& rehearsal = *rehearsals_[i];
+    if (too_long(rehearsal, size)) return;
     for (const std::uint16_t protocol : protocols_) {
-      const CollectiveResult result = rehearsal->run(size, engine, protocol);
+      const CollectiveResult result = rehearsal.run(size, engine, protocol);
       bounds_.check(size, result.time);
-      candidates.push_back({rehearsal->algorithm().name, protocol, result});
+      found[i].push_back({rehearsal.algorithm().name, protocol, result});
     }
-  }
+  });
+  std::vector<Candidate> candidates;
+  for (const auto& each : found) candidates.insert(candidates.end(), each.begin(), each.end());
   std::stable_sort(
       candidates.begin(), candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.result.time < b.result.time; });
   return candidates;
+}
+
+bool CollectiveChooser::too_long(const CollectiveRehearsal& rehearsal, Bytes size) const {
+  return !named_ && rehearsal.most_transfers(size) > too_many_transfers;
 }
 
 void CollectiveChooser::leave_out(const CollectiveRehearsal& rehearsal, Bytes size) {

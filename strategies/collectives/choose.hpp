@@ -30,6 +30,7 @@ class CollectiveChooser {
   struct Wish {
     std::vector<std::string> algorithms, protocols;
     Detail detail = Detail::folded;
+    std::size_t threads = 1;  // for candidates; more than one needs an engine that allows it
   };
   CollectiveChooser(const CollectiveShape& shape, Routing& routing, const Wish& wish);
 
@@ -42,6 +43,7 @@ class CollectiveChooser {
   CollectiveBound bound(Bytes size) const { return bounds_.at(size); }
 
  private:
+  bool too_long(const CollectiveRehearsal& rehearsal, Bytes size) const;
   void leave_out(const CollectiveRehearsal& rehearsal, Bytes size);
 
   const Topology& topology_;
@@ -50,6 +52,7 @@ class CollectiveChooser {
   std::vector<std::unique_ptr<CollectiveRehearsal>> rehearsals_;
   std::vector<LeftOut> left_out_;
   bool named_;
+  std::size_t threads_;
 };
 
 }  // namespace rehearse

@@ -27,9 +27,13 @@ std::size_t distinct(std::vector<Colour> colours) {
   return static_cast<std::size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
 }
 
-std::uint64_t lane_key(const Hop& hop) {
+std::uint64_t stream_key(const Hop& hop) {
   return static_cast<std::uint64_t>(index(hop.owner())) << 16 | hop.lane;
 }
+
+// The order of hops on a lane matters within a stage; a later stage waits for the earlier ones at
+// its ends anyway.
+std::uint64_t lane_key(const Hop& hop) { return stream_key(hop) << 8 | hop.stage; }
 
 /// In which order to look at the hops: by stage, and after those they follow. Hops of a ring follow
 /// each other in a circle; they are looked at together, by their colours of the round before.
@@ -108,7 +112,7 @@ class Refinement {
  private:
   void find_short(const Paths& paths) {
     std::vector<std::uint64_t> streams;
-    for (const Hop& hop : pattern_.hops) streams.push_back(lane_key(hop));
+    for (const Hop& hop : pattern_.hops) streams.push_back(stream_key(hop));
     const std::vector<bool> is_short = rehearse::short_links(paths, streams, topology_);
     std::vector<std::uint32_t> place(is_short.size(), UINT32_MAX);
     for (std::size_t h = 0; h < pattern_.hops.size(); ++h) {

@@ -20,7 +20,6 @@
 #include "strategies/collectives/blocks.hpp"
 #include "strategies/collectives/halving_doubling.hpp"
 #include "strategies/collectives/in_switch.hpp"
-#include "strategies/collectives/pace.hpp"
 #include "strategies/collectives/ring.hpp"
 #include "strategies/collectives/tree.hpp"
 
@@ -140,9 +139,8 @@ struct TopStage {
   std::vector<SwitchGroup> switches;
   std::uint8_t next_stage;
 
-  TopStage(Pattern& pattern, Routing& routing, const Level& of, TopLevel how, std::uint8_t stage)
+  TopStage(Pattern& pattern, const Level& of, TopLevel how, std::uint8_t stage)
       : level{&of}, next_stage{static_cast<std::uint8_t>(stage + 1)} {
-    const auto first = static_cast<HopId>(pattern.hops.size());
     const LaneTag on{.tag = stage, .stage = stage};
     for (const std::vector<Rank>& group : level->groups) {
       switch (how) {
@@ -163,7 +161,6 @@ struct TopStage {
           break;
       }
     }
-    if (how == TopLevel::tree) pace(pattern, routing, first);
   }
 
   void add_trees(Pattern& pattern, const std::vector<Rank>& group, LaneTag on) {
@@ -229,7 +226,7 @@ CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
   std::uint8_t stage = 0;
   for (std::size_t l = 0; l < low; ++l)
     stages->reduce.emplace_back(plan.pattern, stages->levels[l], how(l), true, stage++);
-  stages->top.emplace_back(plan.pattern, routing, stages->levels[low], hierarchy.top, stage);
+  stages->top.emplace_back(plan.pattern, stages->levels[low], hierarchy.top, stage);
   stage = stages->top.front().next_stage;
   for (std::size_t l = low; l-- > 0;)
     stages->gather.emplace_back(plan.pattern, stages->levels[l], how(l), false, stage++);
@@ -238,6 +235,7 @@ CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
   if (hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch)
     plan.pipeline = {2 * static_cast<std::size_t>(std::ceil(std::log2(groups))),
                      2 * stages->levels[low].groups.size()};
+  plan.paced = hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch;
   plan.rounds = [](std::size_t) { return std::size_t{0}; };
   plan.key = [](Bytes size) { return size.count(); };
   plan.emit = [stages](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,

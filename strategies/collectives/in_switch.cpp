@@ -22,7 +22,9 @@ void declare_switch(Pattern& pattern, SwitchGroup& group, SwitchPart part, LaneT
     if (part != SwitchPart::all_gather)
       reduced = pattern.add({std::move(reduce), on.lane, on.tag * 2, on.twin, on.stage});
     group.gather.push_back(reduced);
-    const auto lane = static_cast<std::uint16_t>(on.lane + 1);
+    // Side by side with the reduction where both are done, in its place where not.
+    const auto lane =
+        static_cast<std::uint16_t>(on.lane + (part == SwitchPart::all_reduce ? 1 : 0));
     if (part != SwitchPart::reduce_scatter)
       group.spread.push_back(pattern.add(
           {std::move(spread), lane, on.tag * 2 + 1, on.twin, on.stage, {reduced, no_hop}}));

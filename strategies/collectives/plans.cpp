@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 
 #include "strategies/collectives/blocks.hpp"
 #include "strategies/collectives/halving_doubling.hpp"
 #include "strategies/collectives/in_switch.hpp"
-#include "strategies/collectives/pace.hpp"
 #include "strategies/collectives/pairwise.hpp"
 #include "strategies/collectives/ring.hpp"
 #include "strategies/collectives/ring_order.hpp"
@@ -74,7 +72,7 @@ CollectivePlan plan_chain(const CollectiveShape& shape, Routing& routing) {
     chains->push_back({cut_open(orders[c], shape.group[shape.root], spreads), {}, {}});
     declare_chain(plan.pattern, chains->back(), channel_lane(c), connection_like(c, width));
   }
-  pace(plan.pattern, routing, HopId{0});
+  plan.paced = true;
   plan.pipeline = {shape.group.size() - 1, orders.size()};
   plan.rounds = [](std::size_t pieces) { return pieces; };
   plan.emit = [chains, spreads](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
@@ -105,7 +103,7 @@ CollectivePlan plan_ring(const CollectiveShape& shape, Routing& routing) {
     rings->push_back({orders[c], owned_parts(shape, orders[c]), {}});
     declare_ring(plan.pattern, rings->back(), channel_lane(c), connection_like(c, width));
   }
-  pace(plan.pattern, routing, HopId{0});
+  plan.paced = true;
   const RingPart part = ring_part(shape.kind);
   plan.rounds = [n, part](std::size_t) { return (part == RingPart::all_reduce ? 2 : 1) * (n - 1); };
   plan.key = [n](Bytes size) { return Cut({{}, {}, size}, n).longest().count(); };
@@ -195,7 +193,7 @@ CollectivePlan plan_tree(const CollectiveShape& shape, Routing& routing) {
     lane = declare_tree(plan.pattern, (*trees)[t], part, {lane, 0, twin}, like);
     lane = declare_tree(plan.pattern, (*trees)[t + 1], part, {lane, 1, twin}, like);
   }
-  pace(plan.pattern, routing, HopId{0});
+  plan.paced = true;
   plan.pipeline = {(part == TreePart::all_reduce ? 2 : 1) * depth_of(trees->front()),
                    trees->size()};
   plan.rounds = [](std::size_t pieces) { return pieces; };
@@ -252,6 +250,7 @@ CollectivePlan plan_in_switch(const CollectiveShape& shape, Routing& routing) {
                           : shape.kind == CollectiveKind::all_gather   ? SwitchPart::all_gather
                                                                        : SwitchPart::all_reduce;
   declare_switch(plan.pattern, *group, part, {}, Connection{});
+  plan.paced = true;
   plan.pipeline = {2, shape.group.size()};
   plan.emit = [group, part](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
                             std::size_t) {
@@ -260,24 +259,21 @@ CollectivePlan plan_in_switch(const CollectiveShape& shape, Routing& routing) {
   return plan;
 }
 
-bool share_reducing_switch(const Topology& topology, std::span<const Rank> ranks) {
-  std::set<DeviceId> common;
-  bool first = true;
-  std::vector<std::set<DeviceId>> neighbours(topology.rank_count());
-  std::vector<std::uint32_t> rank_of(topology.devices().size(), UINT32_MAX);
-  for (const Rank rank : ranks)
-    rank_of[index(topology.device_of(rank))] = static_cast<std::uint32_t>(index(rank));
+bool share_reducing_switch(const Topology& topology, std::span<const std::vector<Rank>> groups) {
+  std::vector<std::vector<DeviceId>> switches(topology.devices().size());
   for (const Link& link : topology.links())
-    if (rank_of[index(link.source)] != UINT32_MAX && topology[link.target].reduces)
-      neighbours[rank_of[index(link.source)]].insert(link.target);
-  for (const Rank rank : ranks) {
-    std::set<DeviceId> both;
-    for (const DeviceId device : neighbours[index(rank)])
-      if (first || common.contains(device)) both.insert(device);
-    common = std::move(both);
-    first = false;
-  }
-  return !common.empty();
+    if (topology[link.target].reduces) switches[index(link.source)].push_back(link.target);
+  const auto reaches = [&](Rank rank, DeviceId device) {
+    const auto& near = switches[index(topology.device_of(rank))];
+    return std::find(near.begin(), near.end(), device) != near.end();
+  };
+  return std::all_of(groups.begin(), groups.end(), [&](const std::vector<Rank>& group) {
+    const auto& near = switches[index(topology.device_of(group.front()))];
+    return std::any_of(near.begin(), near.end(), [&](DeviceId device) {
+      return std::all_of(group.begin(), group.end(),
+                         [&](Rank rank) { return reaches(rank, device); });
+    });
+  });
 }
 
 }  // namespace rehearse

@@ -11,7 +11,7 @@ CollectivePlan plan_halving(const CollectiveShape& shape, Routing& routing);
 CollectivePlan plan_pairwise(const CollectiveShape& shape, Routing& routing);
 CollectivePlan plan_in_switch(const CollectiveShape& shape, Routing& routing);
 
-/// Whether all routes between the ranks pass one switch that reduces.
-bool share_reducing_switch(const Topology& topology, std::span<const Rank> ranks);
+/// Whether the ranks of each group hang on one switch that reduces.
+bool share_reducing_switch(const Topology& topology, std::span<const std::vector<Rank>> groups);
 
 }  // namespace rehearse

@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "sim/error.hpp"
+#include "strategies/collectives/pace.hpp"
 
 namespace rehearse {
 
@@ -109,7 +110,8 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
     throw InputError(fmt::format("algorithm '{}' cannot do this {}: {}", algorithm.name,
                                  to_string(shape_.kind), *refusal));
   plan_ = algorithm.plan(shape_, routing);
-  const Paths paths(connections_of(plan_.pattern), routing);
+  Paths paths(connections_of(plan_.pattern), routing);
+  if (plan_.paced) pace(plan_.pattern, paths, topology_);
   fold_.emplace(fold_for(plan_.pattern, paths, routing.topology(), detail));
   double lowest = std::numeric_limits<double>::infinity();
   for (std::size_t h = 0; h < paths.size(); ++h) {
