@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "sim/sharing.hpp"
 #include "strategies/collectives/blocks.hpp"
@@ -22,18 +23,39 @@ constexpr Colour mix(Colour x) {
 }
 constexpr Colour join(Colour a, Colour b) { return mix(a + 0x9e3779b97f4a7c15u + mix(b)); }
 
-std::size_t distinct(std::vector<Colour> colours) {
-  std::sort(colours.begin(), colours.end());
-  return static_cast<std::size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
+std::size_t distinct(const std::vector<Colour>& colours) {
+  return std::unordered_set<Colour>(colours.begin(), colours.end()).size();
 }
 
 std::uint64_t stream_key(const Hop& hop) {
   return static_cast<std::uint64_t>(index(hop.owner())) << 16 | hop.lane;
 }
 
-// The order of hops on a lane matters within a stage; a later stage waits for the earlier ones at
-// its ends anyway.
-std::uint64_t lane_key(const Hop& hop) { return stream_key(hop) << 8 | hop.stage; }
+/// Numbers the lanes of ranks, stage by stage: the order of hops on a lane matters within a stage;
+/// a later stage waits for the earlier ones at its ends anyway.
+struct Lanes {
+  std::vector<std::uint32_t> of;    // by hop
+  std::vector<std::uint32_t> size;  // hops on each lane
+
+  explicit Lanes(const Pattern& pattern) {
+    std::size_t ranks = 0, lanes = 0, stages = 0;
+    for (const Hop& hop : pattern.hops) {
+      ranks = std::max(ranks, index(hop.owner()) + 1);
+      lanes = std::max(lanes, std::size_t{hop.lane} + 1);
+      stages = std::max(stages, std::size_t{hop.stage} + 1);
+    }
+    std::vector<std::uint32_t> number(ranks * lanes * stages, UINT32_MAX);
+    for (const Hop& hop : pattern.hops) {
+      std::uint32_t& lane = number[(index(hop.owner()) * lanes + hop.lane) * stages + hop.stage];
+      if (lane == UINT32_MAX) {
+        lane = static_cast<std::uint32_t>(size.size());
+        size.push_back(0);
+      }
+      of.push_back(lane);
+      ++size[lane];
+    }
+  }
+};
 
 /// In which order to look at the hops: by stage, and after those they follow. Hops of a ring follow
 /// each other in a circle; they are looked at together, by their colours of the round before.
@@ -74,10 +96,10 @@ class Refinement {
       : pattern_{pattern},
         topology_{topology},
         order_{pattern},
+        lanes{pattern},
         hops(pattern.hops.size()),
         before_(pattern.hops.size()) {
     find_short(paths);
-    find_lanes();
     for (std::size_t h = 0; h < hops.size(); ++h) {
       const Hop& hop = pattern.hops[h];
       const auto id = static_cast<ConnectionId>(h);
@@ -129,27 +151,18 @@ class Refinement {
     }
   }
 
-  void find_lanes() {
-    std::unordered_map<std::uint64_t, std::uint32_t> known;
-    for (const Hop& hop : pattern_.hops)
-      lane_of_.push_back(
-          known.try_emplace(lane_key(hop), static_cast<std::uint32_t>(known.size())).first->second);
-    lane_size_.assign(known.size(), 0);
-    for (const std::uint32_t lane : lane_of_) ++lane_size_[lane];
-  }
-
   // Ranks remember what the hops of all stages so far were at them; a stage starts from that.
   void step() {
     before_ = hops;
-    std::vector<Colour> lanes(lane_size_.size()), past(topology_.rank_count()),
+    std::vector<Colour> mates(lanes.size.size()), past(topology_.rank_count()),
         present = past, link_sum(links.size());
     for (std::size_t h = 0; h < hops.size(); ++h)
-      if (lane_size_[lane_of_[h]] > 1) lanes[lane_of_[h]] += join(before_[h], fixed_[h]);
+      if (lanes.size[lanes.of[h]] > 1) mates[lanes.of[h]] += join(before_[h], fixed_[h]);
     std::uint8_t stage = 0;
     for (const std::uint32_t h : order_.hops) {
       const Hop& hop = pattern_.hops[h];
       if (hop.stage != stage) stage = hop.stage, past = present;
-      Colour colour = join(fixed_[h], lanes[lane_of_[h]]);
+      Colour colour = join(fixed_[h], mates[lanes.of[h]]);
       Colour ends = 0, followed = 0, shared = 0;
       if (stage > 0) for_each_end(hop.connection, [&](Rank r) { ends += mix(past[index(r)]); });
       for (const HopId follows : hop.follows)
@@ -171,10 +184,10 @@ class Refinement {
   const Topology& topology_;
   const Order order_;
   std::vector<std::uint32_t> begin_{0}, crossings_;  // short links of each hop, by place
-  std::vector<std::uint32_t> lane_of_, lane_size_;
   std::vector<Colour> fixed_;
 
  public:
+  const Lanes lanes;
   std::vector<LinkId> short_links;
   std::vector<Colour> links, hops;  // links by place in short_links
 
@@ -202,14 +215,14 @@ std::vector<Colour> places(const Topology& topology) {
 // given set of colours stands for all such lanes. (Lanes of one rank may stand for each other: the
 // channels of a ring, the children in a tree.)
 std::vector<HopId> stand_ins(const Pattern& pattern, const Refinement& colours) {
-  std::unordered_map<std::uint64_t, Colour> lanes;
+  std::vector<Colour> lane_colours(colours.lanes.size.size());
   for (std::size_t h = 0; h < pattern.hops.size(); ++h)
-    lanes[lane_key(pattern.hops[h])] += mix(colours.hops[h]);
-  std::unordered_map<Colour, std::uint64_t> standing_lane;
+    lane_colours[colours.lanes.of[h]] += mix(colours.hops[h]);
+  std::unordered_map<Colour, std::uint32_t> standing_lane;
   std::unordered_map<Colour, HopId> kept;
   for (std::size_t h = 0; h < pattern.hops.size(); ++h) {
-    const std::uint64_t lane = lane_key(pattern.hops[h]);
-    if (standing_lane.try_emplace(lanes.at(lane), lane).first->second != lane) continue;
+    const std::uint32_t lane = colours.lanes.of[h];
+    if (standing_lane.try_emplace(lane_colours[lane], lane).first->second != lane) continue;
     const bool added = kept.try_emplace(colours.hops[h], static_cast<HopId>(h)).second;
     ASSERT(added);  // on one lane they follow one another: there tags must differ
   }

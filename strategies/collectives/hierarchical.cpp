@@ -125,8 +125,7 @@ struct LowStage {
     if (!rings.empty())
       return emit_ring(out, rings, ring_data(slices),
                        reduces ? RingPart::reduce_scatter : RingPart::all_gather);
-    emit_switch(out, switches, slices,
-                reduces ? SwitchPart::reduce_scatter : SwitchPart::all_gather, pieces);
+    emit_switch(out, switches, slices, pieces);
   }
 };
 
@@ -176,8 +175,7 @@ struct TopStage {
     const std::vector<Slice> slices = slices_of(*level, buffers.data);
     if (!rings.empty()) return emit_ring(out, rings, ring_data(slices), RingPart::all_reduce);
     if (!halvings.empty()) return emit_halving(out, halvings, slices, HalvingPart::all_reduce);
-    if (!switches.empty())
-      return emit_switch(out, switches, slices, SwitchPart::all_reduce, pieces);
+    if (!switches.empty()) return emit_switch(out, switches, slices, pieces);
     std::vector<TreeData> data;
     for (const Slice& slice : slices)
       for (const std::size_t half : {0, 1}) data.push_back({Cut(slice, 2)[half], buffers.scratch});

@@ -7,6 +7,8 @@
 //   T ≈ 2 alpha + (n+1)/n · S/beta        NCCL: algbw = wire rate · n/(n+1) for NVLS
 #include "strategies/collectives/in_switch.hpp"
 
+#include <algorithm>
+
 namespace rehearse {
 
 void declare_switch(Pattern& pattern, SwitchGroup& group, SwitchPart part, LaneTag on,
@@ -31,41 +33,61 @@ void declare_switch(Pattern& pattern, SwitchGroup& group, SwitchPart part, LaneT
   }
 }
 
-void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<const Slice> data,
-                 SwitchPart part, std::size_t pieces) {
+namespace {
+
+/// A position of a group of which one hop or both are kept.
+struct Seat {
+  Slice chunk;
+  Bytes longest;  // chunk of all groups
+  HopId gather = no_hop, spread = no_hop;
+};
+
+std::vector<Seat> seats_of(const Emission& out, std::span<const SwitchGroup> groups,
+                           std::span<const Slice> data) {
   ASSERT(data.size() == groups.size());
-  const std::uint32_t gather = out.name("switch_reduce"), spread = out.name("multicast");
-  std::vector<OpId> last(out.kept().size(), no_op);
-  Bytes longest_data;
-  for (const Slice& each : data) longest_data = std::max(longest_data, each.size);
-  const auto emit = [&](HopId hop, Slice piece, Bytes longest, std::vector<OpId> inputs,
-                        std::uint32_t name, std::size_t number) {
-    last[out.place(hop)] = out.send(hop, {piece, piece, Combine::overwrite, longest}, inputs, name,
-                                    static_cast<std::uint32_t>(number));
+  Bytes longest;
+  for (const Slice& each : data) longest = std::max(longest, each.size);
+  std::vector<Seat> seats;
+  const auto kept = [&](std::span<const HopId> hops, std::size_t p) {
+    return p < hops.size() && hops[p] != no_hop && out.keeps(hops[p]) ? hops[p] : no_hop;
   };
-  for (std::size_t piece = 0; piece < pieces; ++piece) {
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      const SwitchGroup& group = groups[g];
-      const Cut chunks(data[g], group.ranks.size());
-      const Cut longest_chunks({{}, {}, longest_data}, group.ranks.size());
-      const Bytes longest = Cut({{}, {}, longest_chunks.longest()}, pieces).longest();
-      for (std::size_t p = 0; p < group.ranks.size(); ++p) {
-        const Slice slice = Cut(chunks[group.owns[p]], pieces)[piece];
-        const HopId up = group.gather[p];
-        const auto first_inputs = [&](HopId hop) {
-          return piece == 0 ? out.ready_for(hop) : std::vector<OpId>{};
-        };
-        if (part != SwitchPart::all_gather && out.keeps(up))
-          emit(up, slice, longest, first_inputs(up), gather, piece);
-        if (part == SwitchPart::reduce_scatter || !out.keeps(group.spread[p])) continue;
-        const HopId down = group.spread[p];
-        const bool after_reduction = part == SwitchPart::all_reduce;
-        emit(down, slice, longest,
-             after_reduction ? std::vector{last[out.place(up)]} : first_inputs(down), spread,
-             piece);
-      }
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const SwitchGroup& group = groups[g];
+    const std::size_t n = group.ranks.size();
+    for (std::size_t p = 0; p < n; ++p) {
+      const HopId gather = kept(group.gather, p), spread = kept(group.spread, p);
+      if (gather == no_hop && spread == no_hop) continue;
+      seats.push_back(
+          {Cut(data[g], n)[group.owns[p]], Cut({{}, {}, longest}, n).longest(), gather, spread});
     }
   }
+  return seats;
+}
+
+}  // namespace
+
+void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<const Slice> data,
+                 std::size_t pieces) {
+  const std::uint32_t gather = out.name("switch_reduce"), spread = out.name("multicast");
+  std::vector<OpId> last(out.kept().size(), no_op);
+  const auto emit = [&](HopId hop, const Seat& seat, std::size_t piece, std::uint32_t name) {
+    std::vector<OpId> inputs;
+    const HopId before = out.follows(hop)[0];
+    if (before != no_hop)
+      inputs.push_back(last[out.place(before)]);
+    else if (piece == 0)
+      inputs = out.ready_for(hop);
+    const Slice slice = Cut(seat.chunk, pieces)[piece];
+    const Bytes longest = Cut({{}, {}, seat.longest}, pieces).longest();
+    last[out.place(hop)] = out.send(hop, {slice, slice, Combine::overwrite, longest}, inputs, name,
+                                    static_cast<std::uint32_t>(piece));
+  };
+  const std::vector<Seat> seats = seats_of(out, groups, data);
+  for (std::size_t piece = 0; piece < pieces; ++piece)
+    for (const Seat& seat : seats) {
+      if (seat.gather != no_hop) emit(seat.gather, seat, piece, gather);
+      if (seat.spread != no_hop) emit(seat.spread, seat, piece, spread);
+    }
   out.end_stage(last);
 }
 

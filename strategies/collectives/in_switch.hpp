@@ -22,6 +22,6 @@ void declare_switch(Pattern& pattern, SwitchGroup& group, SwitchPart part, LaneT
                     const Connection& like);
 /// Each chunk goes through the switch in `pieces`, so that one is spread while the next is reduced.
 void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<const Slice> data,
-                 SwitchPart part, std::size_t pieces);
+                 std::size_t pieces);
 
 }  // namespace rehearse

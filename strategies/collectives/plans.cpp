@@ -252,9 +252,9 @@ CollectivePlan plan_in_switch(const CollectiveShape& shape, Routing& routing) {
   declare_switch(plan.pattern, *group, part, {}, Connection{});
   plan.paced = true;
   plan.pipeline = {2, shape.group.size()};
-  plan.emit = [group, part](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
-                            std::size_t) {
-    emit_switch(out, {group.get(), 1}, {&buffers.data, 1}, part, pieces);
+  plan.emit = [group](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
+                      std::size_t) {
+    emit_switch(out, {group.get(), 1}, {&buffers.data, 1}, pieces);
   };
   return plan;
 }
