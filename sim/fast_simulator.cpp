@@ -212,6 +212,7 @@ void add_up(const Program& program, const Paths& paths, Timeline& timeline) {
     if (op.kind != WorkKind::transfer) continue;
     carried[index(program.transfer(op).connection)] += program.transfer(op).wire;
   }
+  if (timeline.link_bytes.empty()) return;
   for (std::size_t c = 0; c < carried.size(); ++c)
     for (const Paths::Crossing& crossing : paths.crossings(static_cast<ConnectionId>(c)))
       timeline.link_bytes[index(crossing.link)] += crossing.weight * carried[c];
@@ -226,7 +227,7 @@ Timeline FastSimulator::run(const Program& program) {
   const Alone alone(program, paths, topology, cost_);
   Timeline timeline;
   timeline.spans.resize(program.size());
-  timeline.link_bytes.resize(topology.links().size());
+  if (program.folded.empty()) timeline.link_bytes.resize(topology.links().size());
   if (!sharing.capacities().empty() || !run_in_order(program, alone, timeline))
     EventLoop(program, paths, sharing, alone, timeline).run();
   add_up(program, paths, timeline);

@@ -120,4 +120,21 @@ Paths::Paths(const Program& program, Routing& routing) {
   }
 }
 
+CrossedLinks::CrossedLinks(const Paths& paths, const Topology& topology) {
+  constexpr std::uint32_t unknown = UINT32_MAX;
+  if (8 * paths.all_crossings().size() >= topology.links().size())
+    dense_.assign(topology.links().size() + 1, unknown);
+  for (const Paths::Crossing& crossing : paths.all_crossings()) {
+    const auto next = static_cast<std::uint32_t>(links_.size());
+    bool added = false;
+    if (dense_.empty()) {
+      added = sparse_.try_emplace(crossing.link, next).second;
+    } else if (dense_[index(crossing.link)] == unknown) {
+      added = true;
+      dense_[index(crossing.link)] = next;
+    }
+    if (added) links_.push_back(crossing.link);
+  }
+}
+
 }  // namespace rehearse

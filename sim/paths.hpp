@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/program.hpp"
@@ -19,6 +20,7 @@ class Paths {
   Paths(const Program& program, Routing& routing);
 
   std::size_t size() const { return latency_.size(); }
+  std::span<const Crossing> all_crossings() const { return crossings_; }
   std::span<const Crossing> crossings(ConnectionId id) const {
     return std::span{crossings_}.subspan(begin_[index(id)],
                                          begin_[index(id) + 1] - begin_[index(id)]);
@@ -40,6 +42,24 @@ class Paths {
   std::vector<Time> latency_;
   std::vector<BytesPerSecond> rate_alone_;
   std::vector<std::uint32_t> stands_for_;
+};
+
+/// Numbers the links that a program crosses, from 0 on, so that tables need not be as long as a
+/// machine of 16,384 GPUs has links when a folded program crosses a few.
+class CrossedLinks {
+ public:
+  CrossedLinks(const Paths& paths, const Topology& topology);
+  std::size_t size() const { return links_.size(); }
+  LinkId operator[](std::size_t number) const { return links_[number]; }
+  /// The link must be one that is crossed.
+  std::uint32_t number(LinkId link) const {
+    return dense_.empty() ? sparse_.at(link) : dense_[index(link)];
+  }
+
+ private:
+  std::vector<LinkId> links_;
+  std::vector<std::uint32_t> dense_;
+  std::unordered_map<LinkId, std::uint32_t> sparse_;
 };
 
 /// The protocol of a connection; a Program without any has one plain protocol.

@@ -43,7 +43,7 @@ class Laws {
   void sizes_match() const {
     if (timeline_.spans.size() != program_.size())
       fail(fmt::format("{} ops, but {} spans", program_.size(), timeline_.spans.size()));
-    if (timeline_.link_bytes.size() != topology_.links().size())
+    if (program_.folded.empty() && timeline_.link_bytes.size() != topology_.links().size())
       fail(fmt::format("{} links, but bytes of {}", topology_.links().size(),
                        timeline_.link_bytes.size()));
   }
@@ -121,13 +121,14 @@ class Laws {
     return latency + Time::picoseconds(std::max<std::int64_t>(0, wire_ps));
   }
 
+  struct Load {
+    Bytes bytes;
+    std::int64_t transfers = 0;
+  };
+
   // Bytes in equal bytes out, and no more than bandwidth times makespan. Each transfer may have
   // gained a tick by rounding.
   void links_hold() const {
-    struct Load {
-      Bytes bytes;
-      std::int64_t transfers = 0;
-    };
     std::vector<Load> carried(program_.connections().size());
     for (const Program::Op& op : program_.ops()) {
       if (op.kind != WorkKind::transfer) continue;
@@ -136,30 +137,46 @@ class Laws {
       load.bytes += transfer.wire;
       ++load.transfers;
     }
-    std::vector<Load> expected(topology_.links().size());
+    const CrossedLinks crossed(paths_, topology_);
+    std::vector<Load> expected(crossed.size());
     for (std::size_t c = 0; c < carried.size(); ++c)
       for (const Paths::Crossing& crossing : paths_.crossings(static_cast<ConnectionId>(c))) {
-        expected[index(crossing.link)].bytes += crossing.weight * carried[c].bytes;
-        expected[index(crossing.link)].transfers += crossing.weight * carried[c].transfers;
+        Load& load = expected[crossed.number(crossing.link)];
+        load.bytes += crossing.weight * carried[c].bytes;
+        load.transfers += crossing.weight * carried[c].transfers;
       }
+    if (program_.folded.empty()) bytes_are_conserved(crossed, expected);
     for (std::size_t l = 0; l < expected.size(); ++l) {
-      const Bytes bytes = timeline_.link_bytes[l];
-      if (bytes != expected[l].bytes)
-        fail(fmt::format("{} carried {} bytes, but its transfers put {} on it", link_name(l),
-                         bytes.count(), expected[l].bytes.count()));
-      const double rate = topology_[static_cast<LinkId>(l)].bandwidth.count();
+      const Bytes bytes = expected[l].bytes;
+      const double rate = topology_[crossed[l]].bandwidth.count();
       const double span = timeline_.makespan.seconds().count();
       const double slack = tick * static_cast<double>(1 + expected[l].transfers);
       const double most = rate * (span * (1 + relative_slack) + slack) + 1;
       if (static_cast<double>(bytes.count()) > most)
-        fail(fmt::format("{} carried {} bytes in {} ps, but can carry {:.0f}", link_name(l),
-                         bytes.count(), timeline_.makespan.ps(), rate * span));
+        fail(fmt::format("{} carried {} bytes in {} ps, but can carry {:.0f}",
+                         link_name(crossed[l]), bytes.count(), timeline_.makespan.ps(),
+                         rate * span));
     }
   }
 
-  std::string link_name(std::size_t l) const {
-    const Link& link = topology_[static_cast<LinkId>(l)];
-    return fmt::format("link {} ({} -> {})", l, topology_[link.source].name,
+  void bytes_are_conserved(const CrossedLinks& crossed, std::span<const Load> expected) const {
+    Bytes in, out;
+    for (std::size_t l = 0; l < expected.size(); ++l) {
+      const Bytes bytes = timeline_.link_bytes[index(crossed[l])];
+      in += expected[l].bytes;
+      if (bytes != expected[l].bytes)
+        fail(fmt::format("{} carried {} bytes, but its transfers put {} on it",
+                         link_name(crossed[l]), bytes.count(), expected[l].bytes.count()));
+    }
+    for (const Bytes bytes : timeline_.link_bytes) out += bytes;
+    if (in != out)
+      fail(fmt::format("the links carried {} bytes, but the transfers put {} on them", out.count(),
+                       in.count()));
+  }
+
+  std::string link_name(LinkId id) const {
+    const Link& link = topology_[id];
+    return fmt::format("link {} ({} -> {})", index(id), topology_[link.source].name,
                        topology_[link.target].name);
   }
 

@@ -31,8 +31,8 @@ std::vector<std::uint64_t> connection_streams(const Program& program) {
 
 }  // namespace
 
-std::vector<bool> short_links(const Paths& paths, std::span<const std::uint64_t> streams,
-                              const Topology& topology) {
+std::vector<bool> short_links(const Paths& paths, const CrossedLinks& crossed,
+                              std::span<const std::uint64_t> streams, const Topology& topology) {
   std::vector<std::uint32_t> order;
   for (std::uint32_t c = 0; c < streams.size(); ++c)
     if (streams[c] != no_stream) order.push_back(c);
@@ -45,11 +45,11 @@ std::vector<bool> short_links(const Paths& paths, std::span<const std::uint64_t>
     std::uint64_t stream = no_stream;
     double before = 0, present = 0;
   };
-  std::vector<Demand> demands(topology.links().size());
+  std::vector<Demand> demands(crossed.size());
   for (const std::uint32_t c : order) {
     const auto id = static_cast<ConnectionId>(c);
     for (const Paths::Crossing& crossing : paths.crossings(id)) {
-      Demand& demand = demands[index(crossing.link)];
+      Demand& demand = demands[crossed.number(crossing.link)];
       if (demand.stream != streams[c]) {
         demand.before += demand.present;
         demand.present = 0;
@@ -62,7 +62,7 @@ std::vector<bool> short_links(const Paths& paths, std::span<const std::uint64_t>
   }
   std::vector<bool> is_short;
   for (std::size_t l = 0; l < demands.size(); ++l) {
-    const double capacity = topology.links()[l].bandwidth.count();
+    const double capacity = topology[crossed[l]].bandwidth.count();
     is_short.push_back(demands[l].before + demands[l].present > capacity * rounding);
   }
   return is_short;
@@ -75,21 +75,24 @@ Sharing::Sharing(const Program& program, const Paths& paths, const Topology& top
 
 void Sharing::find_short_links(const Program& program, const Paths& paths,
                                const Topology& topology) {
-  const std::vector<bool> is_short = short_links(paths, connection_streams(program), topology);
+  const CrossedLinks crossed(paths, topology);
+  const std::vector<bool> is_short =
+      short_links(paths, crossed, connection_streams(program), topology);
   std::vector<std::uint32_t> resource(is_short.size(), no_unit);
   for (std::size_t l = 0; l < is_short.size(); ++l) {
     if (!is_short[l]) continue;
     resource[l] = static_cast<std::uint32_t>(capacities_.size());
-    capacities_.push_back(topology.links()[l].bandwidth.count());
-    links_.push_back(static_cast<LinkId>(l));
+    capacities_.push_back(topology[crossed[l]].bandwidth.count());
+    links_.push_back(crossed[l]);
   }
 
   for (std::size_t c = 0; c < paths.size(); ++c) {
     const auto id = static_cast<ConnectionId>(c);
     double among_shared = std::numeric_limits<double>::infinity();
     for (const Paths::Crossing& crossing : paths.crossings(id)) {
-      if (resource[index(crossing.link)] == no_unit) continue;
-      crossings_.push_back({resource[index(crossing.link)], crossing.weight});
+      const std::uint32_t shared = resource[crossed.number(crossing.link)];
+      if (shared == no_unit) continue;
+      crossings_.push_back({shared, crossing.weight});
       among_shared =
           std::min(among_shared, topology[crossing.link].bandwidth.count() / crossing.weight);
     }

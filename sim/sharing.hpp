@@ -11,10 +11,11 @@
 
 namespace rehearse {
 
-/// Which links may be short, when the transfers of each connection follow one another on one stream
-/// (`streams`, any number per stream; several_streams where a connection is used by more than one).
-std::vector<bool> short_links(const Paths& paths, std::span<const std::uint64_t> streams,
-                              const Topology& topology);
+/// Which of the crossed links may be short, when the transfers of each connection follow one
+/// another on one stream (`streams`, any number per stream; several_streams where a connection is
+/// used by more than one).
+std::vector<bool> short_links(const Paths& paths, const CrossedLinks& crossed,
+                              std::span<const std::uint64_t> streams, const Topology& topology);
 inline constexpr std::uint64_t no_stream = UINT64_MAX, several_streams = UINT64_MAX - 1;
 
 /// The resources that may be short: links, then the compute units of ranks whose kernels can meet.

@@ -28,7 +28,7 @@ struct Timeline {
 
   LargeVector<Span> spans;              // by OpId
   std::vector<Contention> contentions;  // by OpId, only those that lost time
-  std::vector<Bytes> link_bytes;        // by LinkId
+  std::vector<Bytes> link_bytes;        // by LinkId; empty for a folded program
   std::uint64_t events = 0;
   Time makespan;
 

@@ -62,20 +62,22 @@ CollectiveChooser::CollectiveChooser(const CollectiveShape& shape, Routing& rout
 }
 
 std::vector<Candidate> CollectiveChooser::at(Bytes size, Executor& engine) {
-  std::vector<std::vector<Candidate>> found(rehearsals_.size());
-  for (const auto& rehearsal : rehearsals_)
-    if (too_long(*rehearsal, size)) leave_out(*rehearsal, size);
-  for_each_in_parallel(rehearsals_.size(), threads_, [&](std::size_t i) {
-    CollectiveRehearsal& rehearsal = *rehearsals_[i];
-    if (too_long(rehearsal, size)) return;
-    for (const std::uint16_t protocol : protocols_) {
-      const CollectiveResult result = rehearsal.run(size, engine, protocol);
-      bounds_.check(size, result.time);
-      found[i].push_back({rehearsal.algorithm().name, protocol, result});
-    }
-  });
   std::vector<Candidate> candidates;
-  for (const auto& each : found) candidates.insert(candidates.end(), each.begin(), each.end());
+  std::vector<CollectiveRehearsal*> who;
+  for (const auto& rehearsal : rehearsals_) {
+    if (too_long(*rehearsal, size)) {
+      leave_out(*rehearsal, size);
+      continue;
+    }
+    for (const std::uint16_t protocol : protocols_) {
+      who.push_back(rehearsal.get());
+      candidates.push_back({rehearsal->algorithm().name, protocol, {}});
+    }
+  }
+  for_each_in_parallel(candidates.size(), threads_, [&](std::size_t i) {
+    candidates[i].result = who[i]->run(size, engine, candidates[i].protocol);
+    bounds_.check(size, candidates[i].result.time);
+  });
   std::stable_sort(
       candidates.begin(), candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.result.time < b.result.time; });

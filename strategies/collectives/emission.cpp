@@ -75,6 +75,12 @@ std::vector<OpId> Emission::done(Rank rank) const {
   return ops;
 }
 
+void Emission::note_rounds(OpId first, std::size_t count) {
+  const std::size_t ops = program_.size() - index(first);
+  if (count == 0 || ops % count != 0) return;
+  rounds_ = {first, ops / count, count};
+}
+
 void Emission::end_stage(std::span<const OpId> last) {
   ++stages_;
   for (std::size_t place = 0; place < last.size(); ++place)

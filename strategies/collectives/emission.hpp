@@ -37,6 +37,16 @@ class Emission {
   std::vector<OpId> ready_for(HopId hop) const;
   /// Ends a stage in which the last transfers were `last`, by place; no_op where a hop had none.
   void end_stage(std::span<const OpId> last);
+  /// Ops emitted round by round, each round alike.
+  struct Rounds {
+    OpId first = no_op;
+    std::size_t width = 0, count = 0;  // ops a round, rounds
+  };
+  /// Says that everything from op `first` on was `count` rounds.
+  void note_rounds(OpId first, std::size_t count);
+  const Rounds& rounds() const { return rounds_; }
+  OpId next_op() const { return static_cast<OpId>(program_.size()); }
+
   /// The ops after which a rank's part of the collective is done.
   std::vector<OpId> done(Rank rank) const;
 
@@ -54,6 +64,7 @@ class Emission {
   };
   std::vector<Latest> latest_;  // by place
   std::uint32_t stages_ = 0;
+  Rounds rounds_;
 };
 
 }  // namespace rehearse

@@ -135,12 +135,14 @@ class Refinement {
   void find_short(const Paths& paths) {
     std::vector<std::uint64_t> streams;
     for (const Hop& hop : pattern_.hops) streams.push_back(stream_key(hop));
-    const std::vector<bool> is_short = rehearse::short_links(paths, streams, topology_);
+    const CrossedLinks crossed(paths, topology_);
+    const std::vector<bool> is_short = rehearse::short_links(paths, crossed, streams, topology_);
     std::vector<std::uint32_t> place(is_short.size(), UINT32_MAX);
     for (std::size_t h = 0; h < pattern_.hops.size(); ++h) {
       for (const Paths::Crossing& crossing : paths.crossings(static_cast<ConnectionId>(h))) {
-        if (!is_short[index(crossing.link)]) continue;
-        std::uint32_t& known = place[index(crossing.link)];
+        const std::uint32_t number = crossed.number(crossing.link);
+        if (!is_short[number]) continue;
+        std::uint32_t& known = place[number];
         if (known == UINT32_MAX) {
           known = static_cast<std::uint32_t>(short_links.size());
           short_links.push_back(crossing.link);

@@ -171,15 +171,17 @@ struct TopStage {
     declare_tree(pattern, trees.back(), TreePart::all_reduce, on, {});
   }
 
-  void emit(Emission& out, const CollectiveBuffers& buffers, std::size_t pieces) const {
+  void emit(Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
+            std::size_t rounds) const {
     const std::vector<Slice> slices = slices_of(*level, buffers.data);
-    if (!rings.empty()) return emit_ring(out, rings, ring_data(slices), RingPart::all_reduce);
+    if (!rings.empty())
+      return emit_ring(out, rings, ring_data(slices), RingPart::all_reduce, rounds);
     if (!halvings.empty()) return emit_halving(out, halvings, slices, HalvingPart::all_reduce);
     if (!switches.empty()) return emit_switch(out, switches, slices, pieces);
     std::vector<TreeData> data;
     for (const Slice& slice : slices)
       for (const std::size_t half : {0, 1}) data.push_back({Cut(slice, 2)[half], buffers.scratch});
-    emit_tree(out, trees, data, TreePart::all_reduce, pieces);
+    emit_tree(out, trees, data, TreePart::all_reduce, pieces, rounds);
   }
 };
 
@@ -234,12 +236,16 @@ CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
     plan.pipeline = {2 * static_cast<std::size_t>(std::ceil(std::log2(groups))),
                      2 * stages->levels[low].groups.size()};
   plan.paced = hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch;
-  plan.rounds = [](std::size_t) { return std::size_t{0}; };
+  plan.rounds = [top = hierarchy.top,
+                 n = stages->levels[low].groups.front().size()](std::size_t pieces) {
+    if (top == TopLevel::tree) return pieces;
+    return top == TopLevel::ring ? 2 * (n - 1) : 0;
+  };
   plan.key = [](Bytes size) { return size.count(); };
   plan.emit = [stages](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
-                       std::size_t) {
+                       std::size_t rounds) {
     for (const LowStage& each : stages->reduce) each.emit(out, buffers.data, pieces);
-    stages->top.front().emit(out, buffers, pieces);
+    stages->top.front().emit(out, buffers, pieces, rounds);
     for (const LowStage& each : stages->gather) each.emit(out, buffers.data, pieces);
   };
   return plan;

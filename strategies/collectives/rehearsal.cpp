@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -27,11 +26,13 @@ namespace {
 
 constexpr std::size_t all_rounds = std::numeric_limits<std::size_t>::max();
 
-/// The timeline of a program that consists of `rounds` rounds of equally many ops each.
+/// The part of a timeline that consists of rounds.
 class Rounds {
  public:
-  Rounds(const Timeline& timeline, std::size_t rounds)
-      : spans_{timeline.spans}, rounds_{rounds}, width_{timeline.spans.size() / rounds} {}
+  Rounds(const Timeline& timeline, const Emission::Rounds& which)
+      : spans_{std::span{timeline.spans}.subspan(index(which.first), which.width * which.count)},
+        rounds_{which.count},
+        width_{which.width} {}
 
   /// The period D, if the rounds provably repeat.
   std::optional<Time> period() const {
@@ -135,8 +136,8 @@ std::size_t CollectiveRehearsal::pieces(Bytes size) const {
   return static_cast<std::size_t>(std::clamp(std::round(best), 1.0, std::min(most, elements)));
 }
 
-Program CollectiveRehearsal::emitted(Bytes size, std::uint16_t protocol, std::size_t rounds) const {
-  Program program;
+Emission::Rounds CollectiveRehearsal::emit(Program& program, Bytes size, std::uint16_t protocol,
+                                           std::size_t rounds) const {
   const std::size_t count = pieces(size);
   const std::size_t all = plan_.rounds(count);
   if (all > 0) {
@@ -145,11 +146,13 @@ Program CollectiveRehearsal::emitted(Bytes size, std::uint16_t protocol, std::si
   }
   Emission out(program, plan_.pattern, *fold_, protocol);
   plan_.emit(out, buffers_for(size), count, rounds);
-  return program;
+  return out.rounds();
 }
 
 Program CollectiveRehearsal::program(Bytes size, std::uint16_t protocol) const {
-  return emitted(size, protocol, all_rounds);
+  Program program;
+  emit(program, size, protocol, all_rounds);
+  return program;
 }
 
 std::uint64_t CollectiveRehearsal::most_transfers(Bytes size) const {
@@ -171,31 +174,36 @@ CollectiveResult CollectiveRehearsal::result_of(const Program& program,
 CollectiveResult CollectiveRehearsal::run_rounds(Bytes size, Executor& engine,
                                                  std::uint16_t protocol, std::size_t rounds) const {
   // A difference between hops has gone round all of them before the rounds repeat.
-  const std::size_t first = std::max<std::size_t>(16, 4 * std::bit_ceil(roles()));
+  const std::size_t first = std::max<std::size_t>(16, 4 * roles());
   for (std::size_t simulated = first; simulated < rounds; simulated *= 2) {
-    const Program program = emitted(size, protocol, simulated);
-    const Timeline timeline = engine.run(program);
-    if (timeline.spans.size() % simulated != 0) break;
-    const auto period = Rounds(timeline, simulated).period();
+    Program cut_short;
+    const Emission::Rounds which = emit(cut_short, size, protocol, simulated);
+    if (which.count != simulated) break;
+    const Timeline timeline = engine.run(cut_short);
+    const auto period = Rounds(timeline, which).period();
     if (!period) continue;
-    CollectiveResult result = result_of(program, timeline);
+    CollectiveResult result = result_of(cut_short, timeline);
     result.time += static_cast<std::int64_t>(rounds - simulated) * *period;
     return result;
   }
-  const Program program = emitted(size, protocol, all_rounds);
-  return result_of(program, engine.run(program));
+  const Program whole = program(size, protocol);
+  return result_of(whole, engine.run(whole));
 }
 
 CollectiveResult CollectiveRehearsal::run(Bytes size, Executor& engine, std::uint16_t protocol) {
   if (detail_ == Detail::transfers) return run_rounds(size, engine, protocol, 0);
   const auto key = std::pair{plan_.key(size), protocol};
-  const auto known = remembered_.find(key);
-  if (known != remembered_.end()) {
-    CollectiveResult result = known->second;
-    result.transfers = result.events = 0;
-    return result;
+  {
+    const std::lock_guard lock(guard_);
+    const auto known = remembered_.find(key);
+    if (known != remembered_.end()) {
+      CollectiveResult result = known->second;
+      result.transfers = result.events = 0;
+      return result;
+    }
   }
   const CollectiveResult result = run_rounds(size, engine, protocol, plan_.rounds(pieces(size)));
+  const std::lock_guard lock(guard_);
   remembered_.emplace(key, result);
   return result;
 }

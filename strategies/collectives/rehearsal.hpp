@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +33,8 @@ class CollectiveRehearsal {
                       Detail detail);
 
   /// Simulates it for `size` bytes (of the whole data, as nccl-tests counts) in the topology's
-  /// protocol number `protocol` on the engine, which must be of the routing's topology.
+  /// protocol number `protocol` on the engine, which must be of the routing's topology. A folded
+  /// rehearsal may be run from several threads.
   CollectiveResult run(Bytes size, Executor& engine, std::uint16_t protocol = 0);
 
   /// The whole program for a size, for traces, other executors and explanations; folded unless
@@ -51,7 +53,8 @@ class CollectiveRehearsal {
 
  private:
   std::size_t pieces(Bytes size) const;
-  Program emitted(Bytes size, std::uint16_t protocol, std::size_t rounds) const;
+  Emission::Rounds emit(Program& program, Bytes size, std::uint16_t protocol,
+                        std::size_t rounds) const;
   CollectiveResult result_of(const Program& program, const Timeline& timeline) const;
   CollectiveResult run_rounds(Bytes size, Executor& engine, std::uint16_t protocol,
                               std::size_t rounds) const;
@@ -65,6 +68,7 @@ class CollectiveRehearsal {
   Time alpha_;
   BytesPerSecond beta_{};
   std::map<std::pair<std::int64_t, std::uint16_t>, CollectiveResult> remembered_;
+  std::mutex guard_;  // of remembered_
 };
 
 /// Where data, result and scratch of a collective of `size` bytes lie.

@@ -106,6 +106,8 @@ void emit_ring(Emission& out, std::span<const Ring> rings, std::span<const RingD
   std::vector<OpId> received(out.kept().size(), no_op), arriving(out.kept().size(), no_op);
   std::size_t longest = 0;
   for (const Seat& seat : seats) longest = std::max(longest, steps_of(*seat.ring, part));
+  const OpId first = out.next_op();
+  const bool cut_short = steps < longest;
   longest = std::min(longest, steps);
 
   // Which chunk position i passes on in step s: the one it owns travels n-1 steps to reach it while
@@ -134,6 +136,7 @@ void emit_ring(Emission& out, std::span<const Ring> rings, std::span<const RingD
         received[p] = arriving[p];
   }
   out.end_stage(received);
+  if (cut_short) out.note_rounds(first, longest);
 }
 
 void declare_chain(Pattern& pattern, Ring& chain, LaneTag on, const Connection& like) {
@@ -158,6 +161,7 @@ void emit_chain(Emission& out, std::span<const Ring> chains, std::span<const Sli
   for (const Slice& each : data) longest = std::max(longest, Cut(each, chunks).longest());
   const std::uint32_t name = out.name(combine == Combine::sum ? "chain_reduce" : "chain_broadcast");
   std::vector<OpId> last(out.kept().size(), no_op);
+  const OpId first = out.next_op();
   std::size_t hops = 0;
   for (const Ring& chain : chains) hops = std::max(hops, chain.order.size() - 1);
   for (std::size_t chunk = 0; chunk < std::min(chunks, rounds); ++chunk) {
@@ -176,6 +180,7 @@ void emit_chain(Emission& out, std::span<const Ring> chains, std::span<const Sli
     }
   }
   out.end_stage(last);
+  if (rounds < chunks) out.note_rounds(first, rounds);
 }
 
 }  // namespace rehearse

@@ -167,6 +167,7 @@ void emit_tree(Emission& out, std::span<const Tree> trees, std::span<const TreeD
   ASSERT(data.size() == trees.size());
   Bytes longest;
   for (const TreeData& each : data) longest = std::max(longest, Cut(each.data, chunks).longest());
+  const OpId first = out.next_op();
   const std::vector<Sender> senders = senders_of(out, trees);
   const std::uint32_t up = out.name("tree_reduce"), down = out.name("tree_broadcast");
   std::vector<OpId> last(out.kept().size(), no_op), inputs;
@@ -189,6 +190,7 @@ void emit_tree(Emission& out, std::span<const Tree> trees, std::span<const TreeD
     }
   }
   out.end_stage(last);
+  if (rounds < chunks) out.note_rounds(first, rounds);
 }
 
 }  // namespace rehearse
