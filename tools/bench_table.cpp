@@ -22,6 +22,15 @@ bool has_root(CollectiveKind kind) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
 }
 
+// Sizes of a sweep are powers of two: 128M as nccl-tests says it.
+std::string binary_size(Bytes size) {
+  constexpr std::string_view units[] = {"", "K", "M", "G", "T"};
+  std::int64_t count = size.count();
+  std::size_t unit = 0;
+  while (count > 0 && count % 1024 == 0 && unit + 1 < std::size(units)) count /= 1024, ++unit;
+  return fmt::format("{}{}", count, units[unit]);
+}
+
 std::string bar(double part, std::size_t width) {
   static constexpr std::string_view eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const auto units = static_cast<std::size_t>(
@@ -103,7 +112,7 @@ std::string chart(const std::vector<BenchRow>& rows) {
   for (const BenchRow& row : rows) highest = std::max(highest, row.busbw);
   std::string text = "#  size       bus bandwidth (GB/s)\n";
   for (const BenchRow& row : rows)
-    text += fmt::format("# {:>9} {:>8.2f} {} {}\n", readable(row.size), row.busbw,
+    text += fmt::format("# {:>9} {:>8.2f} {} {}\n", binary_size(row.size), row.busbw,
                         bar(highest > 0 ? row.busbw / highest : 0, width), row.algorithm);
   return text;
 }
@@ -123,15 +132,16 @@ std::string explanation(CollectiveChooser& chooser, Bytes size,
     });
     const Time latency = without == empty.end() ? Time{} : without->result.time;
     const CollectiveResult& result = candidate.result;
+    const BusiestLink busiest = chooser.busiest(candidate, size);
     text += fmt::format(
-        "#   {:<30} {:>10} = {:>10} + {:>10}   {}\n",
+        "#   {:<38} {:>10} = {:>10} + {:>10}   {}\n",
         fmt::format("{}/{}", candidate.algorithm, chooser.protocol_name(candidate.protocol)),
         readable(result.time), readable(latency),
         readable(result.time - std::min(latency, result.time)),
-        result.busiest == no_link
+        busiest.link == no_link
             ? std::string("no link is used")
-            : fmt::format("{} is full {:.0f} % of the time", link_name(topology, result.busiest),
-                          result.load * 100));
+            : fmt::format("{} is full {:.0f} % of the time", link_name(topology, busiest.link),
+                          busiest.load * 100));
   }
   return text;
 }

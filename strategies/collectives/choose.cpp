@@ -84,6 +84,13 @@ std::vector<Candidate> CollectiveChooser::at(Bytes size, Executor& engine) {
   return candidates;
 }
 
+BusiestLink CollectiveChooser::busiest(const Candidate& candidate, Bytes size) const {
+  for (const auto& rehearsal : rehearsals_)
+    if (rehearsal->algorithm().name == candidate.algorithm)
+      return rehearsal->busiest(size, candidate.protocol, candidate.result.time);
+  return {};
+}
+
 bool CollectiveChooser::too_long(const CollectiveRehearsal& rehearsal, Bytes size) const {
   return !named_ && rehearsal.most_transfers(size) > too_many_transfers;
 }

@@ -39,7 +39,7 @@ class CollectiveChooser {
 
   std::span<const LeftOut> left_out() const { return left_out_; }
   const std::string& protocol_name(std::uint16_t protocol) const;
-  std::span<std::unique_ptr<CollectiveRehearsal>> rehearsals() { return rehearsals_; }
+  BusiestLink busiest(const Candidate& candidate, Bytes size) const;
   CollectiveBound bound(Bytes size) const { return bounds_.at(size); }
 
  private:

@@ -111,7 +111,7 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
     throw InputError(fmt::format("algorithm '{}' cannot do this {}: {}", algorithm.name,
                                  to_string(shape_.kind), *refusal));
   plan_ = algorithm.plan(shape_, routing);
-  Paths paths(connections_of(plan_.pattern), routing);
+  Paths& paths = paths_.emplace(connections_of(plan_.pattern), routing);
   if (plan_.paced) pace(plan_.pattern, paths, topology_);
   fold_.emplace(fold_for(plan_.pattern, paths, routing.topology(), detail));
   double lowest = std::numeric_limits<double>::infinity();
@@ -159,17 +159,41 @@ std::uint64_t CollectiveRehearsal::most_transfers(Bytes size) const {
   return fold_->kept().size() * std::max<std::uint64_t>(1, plan_.rounds(pieces(size)));
 }
 
-CollectiveResult CollectiveRehearsal::result_of(const Program& program,
-                                                const Timeline& timeline) const {
-  CollectiveResult result{timeline.makespan, program.transfer_count(), timeline.events};
-  for (std::size_t l = 0; l < timeline.link_bytes.size(); ++l) {
-    if (timeline.link_bytes[l] == Bytes{0} || timeline.makespan == Time{}) continue;
-    const Seconds full = timeline.link_bytes[l] / topology_.links()[l].bandwidth;
-    const double load = full.count() / timeline.makespan.seconds().count();
-    if (load > result.load) result.load = load, result.busiest = static_cast<LinkId>(l);
+BusiestLink CollectiveRehearsal::busiest(Bytes size, std::uint16_t protocol, Time time) const {
+  // A few rounds tell what each hop carries in one; the others are alike.
+  const std::size_t rounds = plan_.rounds(pieces(size));
+  Program program;
+  const Emission::Rounds which = emit(program, size, protocol, 4);
+  const double repeats =
+      which.count == 0 ? 1 : static_cast<double>(rounds) / static_cast<double>(which.count);
+  std::vector<double> carried(fold_->kept().size());  // by place
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const Transfer& transfer = program.transfer(program.ops()[i]);
+    const bool in_rounds = which.count > 0 && i >= index(which.first) &&
+                           i < index(which.first) + which.width * which.count;
+    carried[index(transfer.connection)] +=
+        static_cast<double>(transfer.wire.count()) * (in_rounds ? repeats : 1);
   }
-  return result;
+  std::vector<double> bytes(topology_.links().size());
+  for (std::size_t h = 0; h < plan_.pattern.hops.size(); ++h)
+    for (const auto& crossing : paths_->crossings(static_cast<ConnectionId>(h)))
+      bytes[index(crossing.link)] += carried[fold_->place(static_cast<HopId>(h))];
+  BusiestLink most;
+  for (std::size_t l = 0; l < bytes.size(); ++l) {
+    if (bytes[l] == 0 || time == Time{}) continue;
+    const double load = bytes[l] / topology_.links()[l].bandwidth.count() / time.seconds().count();
+    if (load > most.load) most = {static_cast<LinkId>(l), load};
+  }
+  return most;
 }
+
+namespace {
+
+CollectiveResult result_of(const Program& program, const Timeline& timeline) {
+  return {timeline.makespan, program.transfer_count(), timeline.events};
+}
+
+}  // namespace
 
 CollectiveResult CollectiveRehearsal::run_rounds(Bytes size, Executor& engine,
                                                  std::uint16_t protocol, std::size_t rounds) const {

@@ -22,8 +22,12 @@ struct CollectiveResult {
   Time time;
   std::uint64_t transfers = 0;  // simulated now; none when the answer was remembered
   std::uint64_t events = 0;
-  LinkId busiest = no_link;  // the link that was full for the greatest part of the time
-  double load = 0;           // that part
+};
+
+/// The link that is full for the greatest part of a collective's time, and that part.
+struct BusiestLink {
+  LinkId link = no_link;
+  double load = 0;
 };
 
 class CollectiveRehearsal {
@@ -41,6 +45,9 @@ class CollectiveRehearsal {
   /// the detail is `transfers`.
   Program program(Bytes size, std::uint16_t protocol = 0) const;
 
+  /// What limits it: over all ranks, folded or not, when it takes `time`.
+  BusiestLink busiest(Bytes size, std::uint16_t protocol, Time time) const;
+
   /// No more transfers than this are simulated for a size.
   std::uint64_t most_transfers(Bytes size) const;
 
@@ -55,7 +62,6 @@ class CollectiveRehearsal {
   std::size_t pieces(Bytes size) const;
   Emission::Rounds emit(Program& program, Bytes size, std::uint16_t protocol,
                         std::size_t rounds) const;
-  CollectiveResult result_of(const Program& program, const Timeline& timeline) const;
   CollectiveResult run_rounds(Bytes size, Executor& engine, std::uint16_t protocol,
                               std::size_t rounds) const;
 
@@ -63,6 +69,7 @@ class CollectiveRehearsal {
   const Topology& topology_;
   CollectiveShape shape_;
   CollectivePlan plan_;
+  std::optional<Paths> paths_;  // by hop
   std::optional<Fold> fold_;
   Detail detail_;
   Time alpha_;
