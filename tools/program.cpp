@@ -1,5 +1,5 @@
-// `rehearse program show|verify|run FILE`: a Program in its text form, looked at, proved free of
-// races, simulated.
+// `rehearse program show|verify|expand|run FILE`: a Program in its text form, looked at, proved
+// free of races, its collectives expanded, simulated.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +14,7 @@
 #include "sim/explain.hpp"
 #include "sim/program_text.hpp"
 #include "sim/verify.hpp"
+#include "strategies/expand.hpp"
 #include "tools/commands.hpp"
 #include "tools/engine.hpp"
 #include "tools/output_file.hpp"
@@ -26,7 +27,7 @@ namespace rehearse {
 namespace {
 
 struct Options {
-  std::string file, cluster, engine = "fast", json, trace, trace_ranks;
+  std::string file, cluster, engine = "fast", algorithm = "auto", json, trace, trace_ranks;
   std::uint32_t op = UINT32_MAX;
   bool explain = false;
 };
@@ -96,18 +97,34 @@ void verify_file(const Options& options) {
   throw CheckFailed(fmt::format("race: {}", describe(program, races.front())));
 }
 
+bool has_collectives(const Program& program) {
+  return std::any_of(program.ops().begin(), program.ops().end(),
+                     [](const Program::Op& op) { return op.kind == WorkKind::collective; });
+}
+
 // What a machine must have for the program; whether it can finish is the engine's business.
 void check_fits(const Program& program, const Topology& topology, const std::string& file) {
-  const Surroundings around{topology.rank_count(), topology.links().size(), true};
+  // Whoever waits for a later op deadlocks, and the engine names the cycle; an expansion cannot.
+  const bool forward_edges = !has_collectives(program);
+  const Surroundings around{topology.rank_count(), topology.links().size(), forward_edges};
   std::vector<Problem> problems;
   for (const std::string& problem : structural_problems(program, around))
     problems.push_back({{file}, problem});
-  for (std::size_t i = 0; i < program.size() && problems.empty(); ++i)
-    if (program.ops()[i].kind == WorkKind::collective)
-      problems.push_back({{file},
-                          program.describe(static_cast<OpId>(i)) +
-                              " is a whole collective; the engines run its transfers"});
   if (!problems.empty()) throw InputError(std::move(problems));
+}
+
+/// The file's program as the engines take it: its collectives in transfers.
+Program load_expanded(const Options& options, const Topology& topology, Routing& routing) {
+  Program program = load(options);
+  check_fits(program, topology, options.file);
+  if (!has_collectives(program)) return program;
+  return expand_collectives(program, routing, {.algorithm = options.algorithm});
+}
+
+void expand(const Options& options) {
+  const Topology topology = load_cluster(options.cluster);
+  Routing routing{topology};
+  fmt::print("{}", to_text(load_expanded(options, topology, routing)));
 }
 
 nlohmann::ordered_json to_json(const Options& options, const Program& program,
@@ -140,9 +157,9 @@ nlohmann::ordered_json to_json(const Options& options, const Program& program,
 }
 
 void run(const Options& options) {
-  const Program program = load(options);
   const Topology topology = load_cluster(options.cluster);
-  check_fits(program, topology, options.file);
+  Routing routing{topology};
+  const Program program = load_expanded(options, topology, routing);
   if (options.json == "-" && options.trace == "-")
     throw InputError("--json and --trace cannot both go to standard output");
   if (options.op != UINT32_MAX && options.op >= program.size())
@@ -150,7 +167,6 @@ void run(const Options& options) {
   TraceOptions trace;
   if (!options.trace_ranks.empty())
     trace.ranks = parse_ranks(options.trace_ranks, topology.rank_count());
-  Routing routing{topology};
   const Roofline cost;
   const Timeline timeline = make_engine(options.engine, routing, cost)->run(program);
   const Paths paths{program, routing};
@@ -194,7 +210,11 @@ void add_program_command(CLI::App& app) {
   add("show", "Count its ops, ranks and bytes", show);
   add("verify", "Prove that no two ops race, or name them", verify_file);
   CLI::App* const sub = add("run", "Simulate it on a cluster", run);
-  sub->add_option("--cluster", options->cluster, "A name of the catalog, or a file")->required();
+  for (CLI::App* const each : {sub, add("expand", "Write its collectives as transfers", expand)}) {
+    each->add_option("--cluster", options->cluster, "A name of the catalog, or a file")->required();
+    each->add_option("--algorithm", options->algorithm, "For its collectives")
+        ->capture_default_str();
+  }
   sub->add_option("--engine", options->engine, "fast or simgrid")->capture_default_str();
   sub->add_option("--json", options->json, "Write the result as JSON; - is standard output");
   sub->add_option("--trace", options->trace, "Write a trace for Perfetto (.json or .json.gz)");

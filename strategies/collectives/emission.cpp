@@ -20,14 +20,13 @@ void add_unique(std::vector<OpId>& ops, OpId op) {
 
 }  // namespace
 
-Emission::Emission(Program& program, const Pattern& pattern, const Fold& fold,
-                   std::uint16_t protocol, std::span<const std::vector<OpId>> entry)
-    : program_{program}, pattern_{pattern}, fold_{fold}, entry_{entry} {
+Emission::Emission(Program& program, const Pattern& pattern, const Fold& fold, const Where& where)
+    : program_{program}, pattern_{pattern}, fold_{fold}, where_{where} {
   program_.protocols = pattern.protocols;
   program_.folded = fold.paths;
   for (std::size_t place = 0; place < fold.kept().size(); ++place) {
     Connection connection = pattern[fold.kept()[place]].connection;
-    connection.protocol = protocol;
+    connection.protocol = where.protocol;
     if (!fold.paths.empty()) connection.limit = fold.limits[place];
     connections_.push_back(program_.connect(std::move(connection)));
   }
@@ -38,7 +37,7 @@ OpId Emission::send(HopId hop, const Payload& payload, std::span<const OpId> aft
                     std::uint32_t name, std::uint32_t number) {
   const ConnectionId connection = connections_[place(hop)];
   const Protocol& protocol = protocol_of(program_, program_[connection]);
-  return program_.add_transfer(comm_lane(pattern_[hop].lane), {name, number},
+  return program_.add_transfer(comm_lane(where_.lane + pattern_[hop].lane), {name, number},
                                {.connection = connection,
                                 .source_buffer = payload.source.buffer,
                                 .target_buffer = payload.target.buffer,
@@ -54,8 +53,8 @@ void Emission::add_ready(Rank rank, std::vector<OpId>& ops) const {
   std::uint32_t stage = 0;
   for (const HopId hop : fold_.touching(rank)) stage = std::max(stage, latest_[place(hop)].stage);
   if (stage == 0) {
-    if (index(rank) < entry_.size())
-      for (const OpId op : entry_[index(rank)]) add_unique(ops, op);
+    if (index(rank) < where_.entry.size())
+      for (const OpId op : where_.entry[index(rank)]) add_unique(ops, op);
     return;
   }
   for (const HopId hop : fold_.touching(rank))
@@ -64,7 +63,7 @@ void Emission::add_ready(Rank rank, std::vector<OpId>& ops) const {
 
 std::vector<OpId> Emission::ready_for(HopId hop) const {
   std::vector<OpId> inputs;
-  if (stages_ > 0 || !entry_.empty())
+  if (stages_ > 0 || !where_.entry.empty())
     for_each_end(pattern_[hop].connection, [&](Rank rank) { add_ready(rank, inputs); });
   return inputs;
 }

@@ -13,10 +13,12 @@ namespace rehearse {
 
 class Emission {
  public:
-  /// All connections speak the pattern's protocol number `protocol`. `entry` holds, by rank, the
-  /// ops after which the rank's data are there; empty: at once.
-  Emission(Program& program, const Pattern& pattern, const Fold& fold, std::uint16_t protocol = 0,
-           std::span<const std::vector<OpId>> entry = {});
+  struct Where {
+    std::uint16_t protocol = 0;  // of the pattern's, spoken by all connections
+    std::size_t lane = 0;        // the program's communication lane that is the pattern's first
+    std::span<const std::vector<OpId>> entry = {};  // by rank: after what its data are there
+  };
+  Emission(Program& program, const Pattern& pattern, const Fold& fold, const Where& where);
 
   bool keeps(HopId hop) const { return fold_.keeps(hop); }
   std::uint32_t place(HopId hop) const { return fold_.place(hop); }
@@ -56,8 +58,8 @@ class Emission {
   Program& program_;
   const Pattern& pattern_;
   const Fold& fold_;
-  std::span<const std::vector<OpId>> entry_;  // by rank
-  std::vector<ConnectionId> connections_;     // by place
+  Where where_;
+  std::vector<ConnectionId> connections_;  // by place
   struct Latest {
     OpId op = no_op;
     std::uint32_t stage = 0;  // counted from 1 as they end

@@ -35,6 +35,7 @@ class Fold {
   bool keeps(HopId hop) const { return kept_[place(hop)] == hop; }
   /// The hops that end or begin at a rank.
   std::span<const HopId> touching(Rank rank) const {
+    if (index(rank) + 1 >= begin_.size()) return {};
     return std::span{touching_}.subspan(begin_[index(rank)],
                                         begin_[index(rank) + 1] - begin_[index(rank)]);
   }

@@ -144,9 +144,16 @@ Emission::Rounds CollectiveRehearsal::emit(Program& program, Bytes size, std::ui
     const std::size_t ops = std::min(rounds, all) * fold_->kept().size();
     program.reserve(ops, ops);
   }
-  Emission out(program, plan_.pattern, *fold_, protocol);
+  Emission out(program, plan_.pattern, *fold_, {.protocol = protocol});
   plan_.emit(out, buffers_for(size), count, rounds);
   return out.rounds();
+}
+
+Emission CollectiveRehearsal::emit_into(Program& program, const CollectiveBuffers& buffers,
+                                        const Emission::Where& where) const {
+  Emission out(program, plan_.pattern, *fold_, where);
+  plan_.emit(out, buffers, pieces(buffers.data.size), all_rounds);
+  return out;
 }
 
 Program CollectiveRehearsal::program(Bytes size, std::uint16_t protocol) const {

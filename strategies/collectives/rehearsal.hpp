@@ -45,6 +45,10 @@ class CollectiveRehearsal {
   /// the detail is `transfers`.
   Program program(Bytes size, std::uint16_t protocol = 0) const;
 
+  /// Writes all of it into a program that may hold other ops; for expand_collectives().
+  Emission emit_into(Program& program, const CollectiveBuffers& buffers,
+                     const Emission::Where& where) const;
+
   /// What limits it: over all ranks, folded or not, when it takes `time`.
   BusiestLink busiest(Bytes size, std::uint16_t protocol, Time time) const;
 

@@ -115,11 +115,18 @@ TEST_F(ProgramCommand, MistakesAreTheUsers) {
   replace("relay", "on: 1 -> 2", "on: 1 -> 99");
   expect("program run relay --cluster dgx-h100", 2,
          "relay: error: connection c1 names rank 99, but there are 8 ranks\n");
+}
+
+TEST_F(ProgramCommand, CollectivesAreExpanded) {
   write("whole",
         "rehearse program 1\nop 0: rank 0 comm 0 collective reduce group 0,1 data 0[0,+4]\n");
-  expect("program run whole --cluster dgx-h100", 2,
-         "whole: error: op 0 'unnamed' (rank 0, comm 0) is a whole collective; the engines run its "
-         "transfers\n");
+  const Outcome expanded = run("program expand whole --cluster dgx-h100 --algorithm ring");
+  EXPECT_EQ(expanded.exit_code, 0);
+  EXPECT_NE(expanded.text.find("transfer c0 sum 0[0,+4] -> 0[0,+4]"), std::string::npos)
+      << expanded.text;
+  EXPECT_EQ(run("program run whole --cluster dgx-h100").exit_code, 0);
+  expect("program run whole --cluster dgx-h100 --algorithm rings", 2,
+         "error: unknown algorithm 'rings'; did you mean 'ring'?\n");
 }
 
 TEST_F(ProgramCommand, WhatCannotBeWrittenIsDeviceTrouble) {

@@ -1,0 +1,167 @@
+// Expansion keeps the order of ops. A collective occupies its stream on every rank of its group, so
+// for each (rank, stream) the pass remembers which ops the next one there must wait for.
+#include "strategies/expand.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "sim/cost_model.hpp"
+#include "sim/error.hpp"
+#include "sim/fast_simulator.hpp"
+#include "strategies/collectives/choose.hpp"
+
+namespace rehearse {
+
+namespace {
+
+class Expansion {
+ public:
+  Expansion(const Program& program, Routing& routing, const ExpandOptions& options)
+      : program_{program},
+        routing_{routing},
+        options_{options},
+        first_lane_{first_free_lane()},
+        first_scratch_{first_free_buffer()} {
+    ASSERT(program.folded.empty());
+    for (const Connection& connection : program.connections()) out_.connect(connection);
+    for (const std::string& name : program.names()) out_.name(name);
+    out_.protocols = program.protocols;
+    if (!program.protocols.empty() && program.protocols != routing.topology().protocols)
+      throw InputError(
+          "the program's protocols are not the machine's, in which its collectives "
+          "would be expanded");
+  }
+
+  Program run() {
+    for (std::size_t i = 0; i < program_.size(); ++i) {
+      const auto id = static_cast<OpId>(i);
+      if (program_[id].kind == WorkKind::collective)
+        expand(id);
+      else
+        copy(id);
+    }
+    out_.protocols =
+        program_.protocols.empty() ? routing_.topology().protocols : program_.protocols;
+    return std::move(out_);
+  }
+
+ private:
+  using Queue = std::pair<Rank, Stream>;
+
+  std::size_t first_free_lane() const {
+    std::size_t free = index(Stream::comm);
+    for (const Program::Op& op : program_.ops()) free = std::max(free, index(op.stream) + 1);
+    return free - index(Stream::comm);
+  }
+
+  // Scratch of an expanded collective must not be anybody's data.
+  std::size_t first_free_buffer() const {
+    std::size_t free = 0;
+    const auto see = [&](Buffer buffer) { free = std::max(free, index(buffer) + 1); };
+    for (const Program::Op& op : program_.ops()) {
+      if (op.kind == WorkKind::transfer) {
+        see(program_.transfer(op).source_buffer);
+        see(program_.transfer(op).target_buffer);
+      } else if (op.kind == WorkKind::collective) {
+        see(program_.collective(op).data.buffer);
+        see(program_.collective(op).result.buffer);
+      } else if (op.kind == WorkKind::compute) {
+        for (const Access& access : program_.accesses(op)) see(access.slice.buffer);
+      }
+    }
+    return free;
+  }
+
+  // What op `id` waits for on `rank`, in the new program.
+  std::vector<OpId> inputs_of(OpId id, Rank rank) const {
+    std::set<OpId> inputs;
+    for (const OpId before : program_.after(id)) {
+      if (const auto found = parts_.find(before); found != parts_.end()) {
+        const auto own = found->second.find(rank);
+        if (own != found->second.end()) {
+          inputs.insert(own->second.begin(), own->second.end());
+          continue;
+        }
+        for (const auto& [other, ops] : found->second) inputs.insert(ops.begin(), ops.end());
+      } else if (program_[before].rank == rank || program_[id].kind != WorkKind::collective) {
+        inputs.insert(copied_.at(before));
+      }
+    }
+    if (const auto tail = tails_.find({rank, program_[id].stream}); tail != tails_.end())
+      inputs.insert(tail->second.begin(), tail->second.end());
+    return {inputs.begin(), inputs.end()};
+  }
+
+  void copy(OpId id) {
+    const Program::Op& op = program_[id];
+    const std::vector<OpId> inputs = inputs_of(id, op.rank);
+    OpId made{};
+    if (op.kind == WorkKind::marker)
+      made = out_.add_marker(op.rank, op.stream, op.label, inputs);
+    else if (op.kind == WorkKind::compute)
+      made = out_.add_compute(op.rank, op.stream, op.label, program_.compute(op), inputs,
+                              program_.accesses(op));
+    else
+      made = out_.add_transfer(op.stream, op.label, program_.transfer(op), inputs);
+    copied_.emplace(id, made);
+    tails_.erase({op.rank, op.stream});
+  }
+
+  void expand(OpId id) {
+    const Program::Op& op = program_[id];
+    const Collective& work = program_.collective(op);
+    const CollectiveShape shape{.kind = work.kind, .group = work.group, .root = work.root};
+    std::vector<std::vector<OpId>> entry(routing_.topology().rank_count());
+    for (const Rank rank : work.group) entry.at(index(rank)) = inputs_of(id, rank);
+
+    const auto [how, protocol] = choice(shape, work.data.size);
+    const CollectiveRehearsal rehearsal(*how, shape, routing_, Detail::transfers);
+    const Room room = room_of(op.stream);
+    const Emission emission =
+        rehearsal.emit_into(out_, {work.data, work.result, room.scratch},
+                            {.protocol = protocol, .lane = room.lane, .entry = entry});
+    for (const Rank rank : work.group)
+      parts_[id][rank] = tails_[{rank, op.stream}] = emission.done(rank);
+  }
+
+  std::pair<const Algorithm*, std::uint16_t> choice(const CollectiveShape& shape, Bytes size) {
+    if (options_.algorithm != "auto") return {&algorithm(options_.algorithm), options_.protocol};
+    const Roofline cost;
+    FastSimulator engine(routing_, cost);
+    const Candidate best = CollectiveChooser(shape, routing_, {}).at(size, engine).front();
+    return {&algorithm(best.algorithm), best.protocol};
+  }
+
+  // Collectives of one stream follow one another, so they may use the same lanes and scratch.
+  struct Room {
+    std::size_t lane;
+    Buffer scratch;
+  };
+  Room room_of(Stream stream) {
+    constexpr std::size_t most_lanes = 2048, most_scratch = 4;
+    const std::size_t which = rooms_.try_emplace(stream, rooms_.size()).first->second;
+    return {first_lane_ + which * most_lanes,
+            static_cast<Buffer>(first_scratch_ + which * most_scratch)};
+  }
+
+  const Program& program_;
+  Routing& routing_;
+  const ExpandOptions& options_;
+  Program out_;
+  std::map<OpId, OpId> copied_;
+  std::map<OpId, std::map<Rank, std::vector<OpId>>> parts_;  // of expanded collectives
+  std::map<Queue, std::vector<OpId>> tails_;  // after a collective: what the next op waits for
+  std::map<Stream, std::size_t> rooms_;       // numbered as they come
+  std::size_t first_lane_, first_scratch_;
+};
+
+}  // namespace
+
+Program expand_collectives(const Program& program, Routing& routing, const ExpandOptions& options) {
+  return Expansion(program, routing, options).run();
+}
+
+}  // namespace rehearse

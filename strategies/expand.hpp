@@ -1,0 +1,24 @@
+// The pass that turns whole collectives into their transfers. NCCL needs the whole, the network
+// model needs the parts, and a reader wants to see the step between: dump the Program before and
+// after.
+#pragma once
+
+#include <string>
+
+#include "sim/program.hpp"
+#include "topology/routing.hpp"
+
+namespace rehearse {
+
+struct ExpandOptions {
+  std::string algorithm = "auto";  // auto: the fastest for each collective by itself
+  std::uint16_t protocol = 0;      // of the topology's, where the algorithm is named
+};
+
+/// The same program with every collective expanded. A rank's part begins when its own inputs and
+/// the op before it on its stream are done, and its later ops wait for its own part only. Throws
+/// InputError when the named algorithm cannot do one of the collectives.
+Program expand_collectives(const Program& program, Routing& routing,
+                           const ExpandOptions& options = {});
+
+}  // namespace rehearse
