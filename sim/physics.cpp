@@ -24,13 +24,31 @@ class Laws {
        const Timeline& timeline)
       : program_{program}, paths_{paths}, topology_{topology}, timeline_{timeline} {}
 
+  // One walk over the ops for all laws: millions of them pass through the caches once.
   void check() {
     sizes_match();
-    time_is_finite();
-    causes_come_first();
-    streams_are_in_order();
-    work_takes_its_time();
-    links_hold();
+    const StreamTable streams{program_};
+    std::vector<OpId> last_on_stream(streams.size(), no_op);
+    std::vector<Load> carried(program_.connections().size());
+    Time last;
+    for (std::size_t i = 0; i < program_.size(); ++i) {
+      const auto id = static_cast<OpId>(i);
+      const Program::Op& op = program_[id];
+      time_is_finite(id);
+      causes_come_first(id);
+      for (const Rank rank : ranks_of(program_, op))
+        stream_is_in_order(id, last_on_stream[streams.number(rank, op.stream)]);
+      work_takes_its_time(id, op);
+      last = std::max(last, span(id).end);
+      if (op.kind != WorkKind::transfer) continue;
+      Load& load = carried[index(program_.transfer(op).connection)];
+      load.bytes += program_.transfer(op).wire;
+      ++load.transfers;
+    }
+    if (timeline_.makespan != last)
+      fail(fmt::format("the makespan is {} ps, but the last op ends at {} ps",
+                       timeline_.makespan.ps(), last.ps()));
+    links_hold(carried);
   }
 
  private:
@@ -48,31 +66,21 @@ class Laws {
                        timeline_.link_bytes.size()));
   }
 
-  void time_is_finite() const {
-    Time last;
-    for (std::size_t i = 0; i < program_.size(); ++i) {
-      const Timeline::Span& s = timeline_.spans[i];
-      if (s.begin < Time{} || s.end < s.begin || s.end == Time::never())
-        fail(fmt::format("{} runs from {} ps to {} ps", program_.describe(static_cast<OpId>(i)),
-                         s.begin.ps(), s.end.ps()));
-      last = std::max(last, s.end);
-    }
-    if (timeline_.makespan != last)
-      fail(fmt::format("the makespan is {} ps, but the last op ends at {} ps",
-                       timeline_.makespan.ps(), last.ps()));
+  void time_is_finite(OpId id) const {
+    const Timeline::Span& s = span(id);
+    if (s.begin < Time{} || s.end < s.begin || s.end == Time::never())
+      fail(fmt::format("{} runs from {} ps to {} ps", program_.describe(id), s.begin.ps(),
+                       s.end.ps()));
   }
 
-  void causes_come_first() const {
-    for (std::size_t i = 0; i < program_.size(); ++i) {
-      const auto id = static_cast<OpId>(i);
-      for (const OpId input : program_.after(id))
-        if (span(id).begin < span(input).end) began_early(id, input, "its input");
-      const OpId blocker = span(id).blocker;
-      if (blocker == no_op) continue;
-      if (index(blocker) >= program_.size())
-        fail(program_.describe(id) + " waited for an op that does not exist");
-      if (span(id).begin < span(blocker).end) began_early(id, blocker, "what it waited for,");
-    }
+  void causes_come_first(OpId id) const {
+    for (const OpId input : program_.after(id))
+      if (span(id).begin < span(input).end) began_early(id, input, "its input");
+    const OpId blocker = span(id).blocker;
+    if (blocker == no_op) return;
+    if (index(blocker) >= program_.size())
+      fail(program_.describe(id) + " waited for an op that does not exist");
+    if (span(id).begin < span(blocker).end) began_early(id, blocker, "what it waited for,");
   }
 
   [[noreturn]] void began_early(OpId id, OpId cause, std::string_view role) const {
@@ -81,33 +89,20 @@ class Laws {
   }
 
   // Program order on every stream, hence also no overlap.
-  void streams_are_in_order() const {
-    const StreamTable streams{program_};
-    std::vector<OpId> last(streams.size(), no_op);
-    for (std::size_t i = 0; i < program_.size(); ++i) {
-      const auto id = static_cast<OpId>(i);
-      const Program::Op& op = program_[id];
-      for (const Rank rank : ranks_of(program_, op)) {
-        OpId& previous = last[streams.number(rank, op.stream)];
-        if (previous != no_op && previous != id && span(id).begin < span(previous).end)
-          began_early(id, previous, "the op before it on its stream,");
-        previous = id;
-      }
-    }
+  void stream_is_in_order(OpId id, OpId& previous) const {
+    if (previous != no_op && previous != id && span(id).begin < span(previous).end)
+      began_early(id, previous, "the op before it on its stream,");
+    previous = id;
   }
 
-  void work_takes_its_time() const {
-    for (std::size_t i = 0; i < program_.size(); ++i) {
-      const auto id = static_cast<OpId>(i);
-      const Program::Op& op = program_[id];
-      const Time took = span(id).end - span(id).begin;
-      Time least;
-      if (op.kind == WorkKind::compute) least = program_.compute(op).fixed;
-      if (op.kind == WorkKind::transfer) least = least_of(program_.transfer(op));
-      if (took < least)
-        fail(fmt::format("{} took {} ps, but needs {} ps alone", program_.describe(id), took.ps(),
-                         least.ps()));
-    }
+  void work_takes_its_time(OpId id, const Program::Op& op) const {
+    const Time took = span(id).end - span(id).begin;
+    Time least;
+    if (op.kind == WorkKind::compute) least = program_.compute(op).fixed;
+    if (op.kind == WorkKind::transfer) least = least_of(program_.transfer(op));
+    if (took < least)
+      fail(fmt::format("{} took {} ps, but needs {} ps alone", program_.describe(id), took.ps(),
+                       least.ps()));
   }
 
   // Latency, then the wire's bytes at the narrowest link's rate.
@@ -128,15 +123,7 @@ class Laws {
 
   // Bytes in equal bytes out, and no more than bandwidth times makespan. Each transfer may have
   // gained a tick by rounding.
-  void links_hold() const {
-    std::vector<Load> carried(program_.connections().size());
-    for (const Program::Op& op : program_.ops()) {
-      if (op.kind != WorkKind::transfer) continue;
-      const Transfer& transfer = program_.transfer(op);
-      Load& load = carried[index(transfer.connection)];
-      load.bytes += transfer.wire;
-      ++load.transfers;
-    }
+  void links_hold(std::span<const Load> carried) const {
     const CrossedLinks crossed(paths_, topology_);
     std::vector<Load> expected(crossed.size());
     for (std::size_t c = 0; c < carried.size(); ++c)
