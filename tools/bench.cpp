@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "sim/cost_model.hpp"
@@ -17,6 +18,7 @@
 #include "sim/quantity_text.hpp"
 #include "tools/bench_table.hpp"
 #include "tools/commands.hpp"
+#include "tools/counts.hpp"
 #include "tools/engine.hpp"
 #include "tools/output_file.hpp"
 #include "tools/trace_writer.hpp"
@@ -31,7 +33,8 @@ struct Options {
   std::string begin = "8", end = "8G", increment;
   double factor = 2;
   std::vector<std::string> algorithms, protocols;
-  std::size_t nodes = 0, gpus_per_node = 0, channels = 0, root = 0;
+  std::optional<std::int64_t> nodes, gpus_per_node, channels;
+  std::int64_t root = 0;
   std::string json, csv, trace, trace_ranks, dump_program;
   bool explain = false, chart = false, quiet = false;
   std::string unused;  // flags of nccl-tests that mean nothing here
@@ -104,11 +107,11 @@ class Bench {
     for (std::size_t r = 0; r < topology_.rank_count(); ++r)
       shape_.group.push_back(static_cast<Rank>(r));
     if (shape_.group.empty()) throw InputError(options_.cluster + ": the machine has no rank");
-    if (options_.root >= shape_.group.size())
+    if (options_.root < 0 || static_cast<std::size_t>(options_.root) >= shape_.group.size())
       throw InputError(
           fmt::format("--root {} is not one of the {} ranks", options_.root, shape_.group.size()));
     shape_.kind = kind_;
-    shape_.channels = options_.channels;
+    shape_.channels = counted("--channels", options_.channels, 64).value_or(0);
     shape_.root = static_cast<std::uint32_t>(options_.root);
   }
 
@@ -125,10 +128,7 @@ class Bench {
 
  private:
   ClusterOverrides overrides() const {
-    ClusterOverrides given;
-    if (options_.nodes > 0) given.nodes = options_.nodes;
-    if (options_.gpus_per_node > 0) given.gpus_per_node = options_.gpus_per_node;
-    return given;
+    return {counted("--nodes", options_.nodes), counted("--gpus-per-node", options_.gpus_per_node)};
   }
 
   CollectiveChooser::Wish wish() const {

@@ -14,6 +14,7 @@
 #include "sim/error.hpp"
 #include "sim/quantity_text.hpp"
 #include "tools/commands.hpp"
+#include "tools/counts.hpp"
 #include "tools/output_file.hpp"
 #include "topology/catalog.hpp"
 #include "topology/cluster.hpp"
@@ -30,10 +31,11 @@ namespace {
 
 struct Options {
   std::string cluster, output, format, from, to;
-  std::optional<std::size_t> nodes, gpus_per_node;
+  std::optional<std::int64_t> nodes, gpus_per_node;
 
   Topology load() const {
-    return load_cluster(cluster, {.nodes = nodes, .gpus_per_node = gpus_per_node});
+    return load_cluster(cluster, {.nodes = counted("--nodes", nodes),
+                                  .gpus_per_node = counted("--gpus-per-node", gpus_per_node)});
   }
 };
 
