@@ -127,6 +127,24 @@ class Refinement {
     return false;
   }
 
+  /// For rings alone where no link is short. Step s of a hop waits for step s-1 of itself and of
+  /// the hop before it, and all R steps move as many bytes. So the slowest hop is never kept
+  /// waiting, nobody can fall behind it, and the end is R times its step, whoever its neighbours
+  /// are: one hop of each latency and rate gives the exact end, though not the begin of every
+  /// other. Needed where one uneven leaf (9 nodes on each, and one left over) makes every place in
+  /// a ring unique.
+  bool run_as_rings() {
+    const auto in_a_ring = [&](std::size_t h) {
+      return order_.circular[h] && pattern_.hops[h].stage == 0 && lanes.size[lanes.of[h]] == 1;
+    };
+    for (std::size_t h = 0; h < hops.size(); ++h)
+      if (!in_a_ring(h)) return false;
+    if (!short_links.empty()) return false;
+    hops = fixed_;
+    links.clear();
+    return true;
+  }
+
   std::span<const std::uint32_t> shorts_of(std::size_t hop) const {
     return std::span{crossings_}.subspan(begin_[hop], begin_[hop + 1] - begin_[hop]);
   }
@@ -309,7 +327,8 @@ Fold no_fold(const Pattern& pattern) {
 Fold find_fold(const Pattern& pattern, const Paths& paths, const Topology& topology) {
   Refinement refinement(pattern, paths, topology);
   constexpr std::size_t few = 6, enough = 64;
-  if (refinement.run(std::vector<Colour>(topology.rank_count()), few) ||
+  if (refinement.run_as_rings() ||
+      refinement.run(std::vector<Colour>(topology.rank_count()), few) ||
       refinement.run(places(topology), enough))
     return fold_of(pattern, paths, refinement, topology);
   return no_fold(pattern);

@@ -9,7 +9,8 @@
 // short, it has a colour too, made of the hops that cross it. Colours are refined until they are
 // stable; then all hops of one colour begin together, get the same rates and end together, by
 // induction over events, and the folded answer equals the unfolded one exactly. A straggler or a
-// slow link has a colour of its own and unfolds what it touches.
+// slow link has a colour of its own and unfolds what it touches. (Rings that share nothing need
+// less: see fold.cpp.)
 #pragma once
 
 #include <cstdint>
