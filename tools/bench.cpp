@@ -40,7 +40,8 @@ struct Options {
   std::string unused;  // flags of nccl-tests that mean nothing here
 };
 
-std::vector<Bytes> sizes_of(const Options& options) {
+// Sizes are whole elements, as in nccl-tests: what is left over is left out.
+std::vector<Bytes> sizes_of(const Options& options, const DataType& type) {
   const Bytes begin = parse_nccl_size(options.begin), end = parse_nccl_size(options.end);
   if (end < begin)
     throw InputError(fmt::format("-e {} is smaller than -b {}", options.end, options.begin));
@@ -51,7 +52,7 @@ std::vector<Bytes> sizes_of(const Options& options) {
   constexpr std::size_t most = 10'000;
   std::vector<Bytes> sizes;
   for (Bytes size = begin; size <= end;) {
-    sizes.push_back(size);
+    sizes.push_back(Bytes{size.count() / type.size.count() * type.size.count()});
     if (sizes.size() > most)
       throw InputError(fmt::format("more than {} sizes between -b and -e", most));
     const auto grown =
@@ -100,7 +101,7 @@ class Bench {
       : options_{std::move(options)},
         kind_{collective_kind(options_.collective)},
         type_{data_type(options_.type)},
-        sizes_{sizes_of(options_)},
+        sizes_{sizes_of(options_, type_)},
         topology_{load_cluster(options_.cluster, overrides())},
         routing_{topology_},
         engine_{make_engine(options_.engine, routing_, cost_)} {
@@ -116,17 +117,30 @@ class Bench {
   }
 
   void run() {
+    // Opened before the work, so that a path that cannot be written is known at once.
+    auto json_file = open(options_.json), csv_file = open(options_.csv);
+    auto trace_file = open(options_.trace), program_file = open(options_.dump_program);
     const auto start = std::chrono::steady_clock::now();
     CollectiveChooser chooser(shape_, routing_, wish());
     simulate(chooser);
     wall_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     print_left_out(chooser);
-    if (!options_.trace.empty() || !options_.dump_program.empty()) write_program(chooser);
-    if (!options_.json.empty()) write_output(options_.json, json().dump(2) + "\n");
-    if (!options_.csv.empty()) write_output(options_.csv, csv());
+    if (trace_file || program_file) write_program(chooser, trace_file.get(), program_file.get());
+    finish(json_file.get(), [&] { return json().dump(2) + "\n"; });
+    finish(csv_file.get(), [&] { return csv(); });
   }
 
  private:
+  static std::unique_ptr<OutputFile> open(const std::string& path) {
+    return path.empty() ? nullptr : std::make_unique<OutputFile>(path);
+  }
+  template <class Text>
+  static void finish(OutputFile* file, Text&& text) {
+    if (file == nullptr) return;
+    file->write(text());
+    file->finish();
+  }
+
   ClusterOverrides overrides() const {
     return {counted("--nodes", options_.nodes), counted("--gpus-per-node", options_.gpus_per_node)};
   }
@@ -141,16 +155,21 @@ class Bench {
             whole ? Detail::transfers : Detail::folded, std::thread::hardware_concurrency()};
   }
 
+  std::size_t node_count() const { return std::max<std::size_t>(topology_.node_count(), 1); }
+  static std::string counted_noun(std::size_t count, std::string_view noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  }
+
   bool table_goes_to_stdout() const { return options_.json != "-" && options_.csv != "-"; }
   void print(const std::string& text) const {
     if (table_goes_to_stdout()) fmt::print("{}", text);
   }
 
   void simulate(CollectiveChooser& chooser) {
-    print(table_header(fmt::format("{} on {}: {} ranks in {} nodes, simulated ({}); no calibration",
-                                   options_.collective, topology_.name, topology_.rank_count(),
-                                   std::max<std::size_t>(topology_.node_count(), 1),
-                                   options_.engine)));
+    print(table_header(fmt::format("{} on {}: {} in {}, simulated ({}); no calibration",
+                                   options_.collective, topology_.name,
+                                   counted_noun(topology_.rank_count(), "rank"),
+                                   counted_noun(node_count(), "node"), options_.engine)));
     std::string explanations;
     const Progress progress(options_.quiet);
     for (const Bytes size : sizes_) {
@@ -162,7 +181,7 @@ class Bench {
                         "one with --algorithm",
                         size.count()));
       add_row(chooser, size, candidates);
-      print(table_row(rows_.back(), kind_, type_, shape_.root));
+      print(table_row(rows_.back(), kind_, type_, shape_.root, shape_.group.size()));
       if (options_.explain)
         explanations += explanation(chooser, size, candidates, *engine_, topology_);
     }
@@ -192,7 +211,7 @@ class Bench {
   }
 
   /// The winner's program at the last size, as a trace or as text.
-  void write_program(CollectiveChooser& chooser) {
+  void write_program(CollectiveChooser& chooser, OutputFile* trace, OutputFile* text) {
     const BenchRow& row = rows_.back();
     CollectiveRehearsal rehearsal(algorithm(row.algorithm), shape_, routing_, Detail::transfers);
     if (rehearsal.most_transfers(row.size) > 3'000'000)
@@ -202,15 +221,14 @@ class Bench {
                       rehearsal.most_transfers(row.size)));
     const auto protocol = chooser.at(row.size, *engine_).front().protocol;
     const Program program = rehearsal.program(row.size, protocol);
-    if (!options_.dump_program.empty()) write_output(options_.dump_program, to_text(program));
-    if (options_.trace.empty()) return;
+    finish(text, [&] { return to_text(program); });
+    if (trace == nullptr) return;
     const Timeline timeline = engine_->run(program);
     TraceOptions how;
     if (!options_.trace_ranks.empty())
       how.ranks = parse_ranks(options_.trace_ranks, topology_.rank_count());
-    OutputFile out(options_.trace);
-    write_trace(out, program, timeline, Paths(program, routing_), topology_, how);
-    out.finish();
+    write_trace(*trace, program, timeline, Paths(program, routing_), topology_, how);
+    trace->finish();
   }
 
   nlohmann::ordered_json json() const {
@@ -225,7 +243,7 @@ class Bench {
     return {{"collective", options_.collective},
             {"cluster", topology_.name},
             {"ranks", topology_.rank_count()},
-            {"nodes", std::max<std::size_t>(topology_.node_count(), 1)},
+            {"nodes", node_count()},
             {"calibration", nullptr},
             {"rows", rows},
             {"simulation",

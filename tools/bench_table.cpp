@@ -84,7 +84,13 @@ std::string table_header(const std::string& title) {
 }
 
 std::string table_row(const BenchRow& row, CollectiveKind kind, const DataType& type,
-                      std::uint32_t root) {
+                      std::uint32_t root, std::size_t ranks) {
+  // nccl-tests counts what one rank sends to another.
+  const std::size_t parts = kind == CollectiveKind::all_gather ||
+                                    kind == CollectiveKind::reduce_scatter ||
+                                    kind == CollectiveKind::all_to_all
+                                ? ranks
+                                : 1;
   const double us = row.time.seconds().count() * 1e6;
   const std::string time = us < 100      ? fmt::format("{:.2f}", us)
                            : us < 10'000 ? fmt::format("{:.1f}", us)
@@ -92,8 +98,8 @@ std::string table_row(const BenchRow& row, CollectiveKind kind, const DataType& 
   const std::string figures =
       fmt::format("{:>9} {:>7.2f} {:>7.2f}    N/A", time, row.algbw, row.busbw);
   return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6} {}{}  {}/{}\n", row.size.count(),
-                     row.size.count() / type.size.count(), type.name,
-                     reduces(kind) ? "sum" : "none",
+                     row.size.count() / type.size.count() / static_cast<std::int64_t>(parts),
+                     type.name, reduces(kind) ? "sum" : "none",
                      has_root(kind) ? static_cast<std::int64_t>(root) : -1, figures, figures,
                      row.algorithm, row.protocol);
 }
@@ -124,7 +130,7 @@ std::string explanation(CollectiveChooser& chooser, Bytes size,
   const CollectiveBound bound = chooser.bound(size);
   std::string text = fmt::format(
       "# {}: no algorithm can take less than {} ({}); time = latency (with no bytes) + the rest\n",
-      readable(size), readable(bound.least()),
+      binary_size(size), readable(bound.least()),
       bound.latency > bound.bandwidth ? "latency" : bound.limiting);
   for (const Candidate& candidate : candidates) {
     const auto without = std::find_if(empty.begin(), empty.end(), [&](const Candidate& other) {

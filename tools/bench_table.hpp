@@ -29,7 +29,7 @@ double bus_factor(CollectiveKind kind, std::size_t ranks);
 
 std::string table_header(const std::string& title);
 std::string table_row(const BenchRow& row, CollectiveKind kind, const DataType& type,
-                      std::uint32_t root);
+                      std::uint32_t root, std::size_t ranks);
 std::string table_footer(const std::vector<BenchRow>& rows);
 
 /// Bus bandwidth over size, one bar a row, as comment lines.

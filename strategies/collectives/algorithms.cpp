@@ -108,11 +108,11 @@ constexpr std::array table{
               levels_refusal<2>, plan_levels<2, TopLevel::halving_doubling, LowLevels::ring>},
     Algorithm{"hierarchical_3", "rings inside nodes, inside racks, between racks",
               levels_refusal<3>, plan_levels<3, TopLevel::ring, LowLevels::ring>},
-    Algorithm{"nvls", "the node's switch adds and copies", in_switch_refusal, plan_in_switch},
+    Algorithm{"nvls", "the node's switch adds and copies", in_switch_refusal, plan_in_switch, true},
     Algorithm{"nvls_tree", "the nodes' switches add and copy, two trees between nodes",
-              nvls_tree_refusal, plan_levels<2, TopLevel::tree, LowLevels::in_switch>},
+              nvls_tree_refusal, plan_levels<2, TopLevel::tree, LowLevels::in_switch>, true},
     Algorithm{"collnet", "rings inside nodes, the fabric's switches add (SHARP)", collnet_refusal,
-              plan_levels<2, TopLevel::in_switch, LowLevels::ring>},
+              plan_levels<2, TopLevel::in_switch, LowLevels::ring>, true},
     Algorithm{"pairwise", "everybody sends to everybody at once", pairwise_refusal, plan_pairwise},
 };
 

@@ -53,6 +53,7 @@ struct Algorithm {
   /// Why it cannot do this, in words; nothing when it can.
   std::optional<std::string> (*refusal)(const CollectiveShape&, const Topology&);
   CollectivePlan (*plan)(const CollectiveShape&, Routing&);
+  bool simple_only = false;  // it speaks the protocol "simple" only, as NCCL's NVLS and CollNet do
 };
 
 std::span<const Algorithm> algorithms();

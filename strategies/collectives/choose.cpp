@@ -53,6 +53,11 @@ CollectiveChooser::CollectiveChooser(const CollectiveShape& shape, Routing& rout
       tried.push_back(&how);
   }
   ASSERT(!tried.empty());  // ring and pairwise between them do every collective
+  for (const Algorithm* how : tried)
+    if (std::none_of(protocols_.begin(), protocols_.end(),
+                     [&](std::uint16_t p) { return speaks(*how, p); }) &&
+        named_)
+      throw InputError(fmt::format("algorithm '{}' speaks the protocol 'simple' only", how->name));
   rehearsals_.resize(tried.size());
   for_each_in_parallel(tried.size(), threads_, [&](std::size_t i) {
     Routing own(topology_);  // a Routing remembers, so threads do not share one
@@ -70,6 +75,7 @@ std::vector<Candidate> CollectiveChooser::at(Bytes size, Executor& engine) {
       continue;
     }
     for (const std::uint16_t protocol : protocols_) {
+      if (!speaks(rehearsal->algorithm(), protocol)) continue;
       who.push_back(rehearsal.get());
       candidates.push_back({rehearsal->algorithm().name, protocol, {}});
     }
@@ -82,6 +88,10 @@ std::vector<Candidate> CollectiveChooser::at(Bytes size, Executor& engine) {
       candidates.begin(), candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.result.time < b.result.time; });
   return candidates;
+}
+
+bool CollectiveChooser::speaks(const Algorithm& how, std::uint16_t protocol) const {
+  return !how.simple_only || protocol_name(protocol) == "simple";
 }
 
 BusiestLink CollectiveChooser::busiest(const Candidate& candidate, Bytes size) const {

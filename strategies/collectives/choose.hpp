@@ -43,6 +43,7 @@ class CollectiveChooser {
   CollectiveBound bound(Bytes size) const { return bounds_.at(size); }
 
  private:
+  bool speaks(const Algorithm& how, std::uint16_t protocol) const;
   bool too_long(const CollectiveRehearsal& rehearsal, Bytes size) const;
   void leave_out(const CollectiveRehearsal& rehearsal, Bytes size);
 

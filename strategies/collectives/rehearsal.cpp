@@ -122,8 +122,9 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
   beta_ = BytesPerSecond{lowest};
 }
 
-// The best number of pieces C of a pipeline of depth d: T(C) = (d + C) (alpha + s / (C beta)) is
-// least at C = sqrt(d s / (alpha beta)), where s is one way's share of the data.
+// The best number of pieces C of a pipeline of depth d: T(C) = (d-1+C) (alpha + s / (C beta)) is
+// least at C = sqrt((d-1) s / (alpha beta)), where s is one way's share of the data. One hop alone
+// gains nothing from pieces.
 std::size_t CollectiveRehearsal::pieces(Bytes size) const {
   constexpr double most = 256;  // beyond it a piece's overhead is under half a percent of the whole
   if (plan_.pipeline.depth == 0 || size == Bytes{0}) return 1;
@@ -131,7 +132,7 @@ std::size_t CollectiveRehearsal::pieces(Bytes size) const {
   const double share =
       static_cast<double>(size.count()) / static_cast<double>(plan_.pipeline.shares);
   const double best =
-      std::sqrt(static_cast<double>(plan_.pipeline.depth) * share / (alpha * beta_.count()));
+      std::sqrt(static_cast<double>(plan_.pipeline.depth - 1) * share / (alpha * beta_.count()));
   const double elements = std::max(1.0, share / 4);
   return static_cast<std::size_t>(std::clamp(std::round(best), 1.0, std::min(most, elements)));
 }

@@ -148,6 +148,27 @@ std::vector<std::vector<std::size_t>> node_cycles(Routing& routing, std::span<co
   return cycles;
 }
 
+// The way of channel c through node b of `nodes`: in at place c and out at c-1 of the node's cycle,
+// and in every second node the other way round, so that each hop between nodes stays on its rail.
+// An odd number of nodes closes over a third rail: … ▶ c-1 … c-2 ▶ c-2 … c ▶ back to the first.
+std::vector<std::size_t> turned(std::span<const std::size_t> cycle, std::size_t c, std::size_t b,
+                                std::size_t nodes) {
+  const std::size_t g = cycle.size();
+  const bool third_rail = nodes % 2 == 1 && nodes > 2 && g > 2;
+  std::vector<std::size_t> way;
+  const auto add = [&](std::size_t place) { way.push_back(cycle[place % g]); };
+  if (third_rail && b + 1 == nodes) {
+    for (std::size_t i = 0; i + 2 < g; ++i) add(c + 2 * g - 2 - i);
+    add(c + g - 1);
+    add(c);
+    return way;
+  }
+  const bool backwards = b % 2 == 1 && !(third_rail && b + 2 == nodes);
+  const std::size_t first = b % 2 == 0 ? c : c + g - 1;
+  for (std::size_t i = 0; i < g; ++i) add(backwards ? first + g - i : first + i);
+  return way;
+}
+
 }  // namespace
 
 std::size_t useful_channels(const Routing& routing, std::span<const Rank> group) {
@@ -183,12 +204,8 @@ std::vector<std::vector<Rank>> ring_orders(Routing& routing, std::span<const Ran
   for (std::size_t c = 0; c < count; ++c) {
     std::vector<Rank>& order = orders.emplace_back();
     for (std::size_t b = 0; b < blocks.size(); ++b) {
-      const std::vector<std::size_t>& cycle = inside.at(blocks[b].size());
-      const std::size_t g = cycle.size();
-      for (std::size_t i = 0; i < g; ++i) {
-        const std::size_t along = b % 2 == 0 ? i : g - 1 - i;
-        order.push_back(blocks[b][cycle[(along + c) % g]]);
-      }
+      for (const std::size_t place : turned(inside.at(blocks[b].size()), c, b, blocks.size()))
+        order.push_back(blocks[b][place]);
     }
   }
   return orders;
