@@ -17,6 +17,7 @@
 #include "sim/physics.hpp"
 #include "sim/sharing.hpp"
 #include "sim/stream_table.hpp"
+#include "sim/totals.hpp"
 
 namespace rehearse {
 
@@ -204,20 +205,6 @@ class EventLoop {
   std::vector<FlowNetwork::Finish> finishes_;
 };
 
-void add_up(const Program& program, const Paths& paths, Timeline& timeline) {
-  std::vector<Bytes> carried(program.connections().size());
-  for (std::size_t i = 0; i < program.size(); ++i) {
-    const Program::Op& op = program.ops()[i];
-    timeline.makespan = std::max(timeline.makespan, timeline.spans[i].end);
-    if (op.kind != WorkKind::transfer) continue;
-    carried[index(program.transfer(op).connection)] += program.transfer(op).wire;
-  }
-  if (timeline.link_bytes.empty()) return;
-  for (std::size_t c = 0; c < carried.size(); ++c)
-    for (const Paths::Crossing& crossing : paths.crossings(static_cast<ConnectionId>(c)))
-      timeline.link_bytes[index(crossing.link)] += crossing.weight * carried[c];
-}
-
 }  // namespace
 
 Timeline FastSimulator::run(const Program& program) {
@@ -227,10 +214,9 @@ Timeline FastSimulator::run(const Program& program) {
   const Alone alone(program, paths, topology, cost_);
   Timeline timeline;
   timeline.spans.resize(program.size());
-  if (program.folded.empty()) timeline.link_bytes.resize(topology.links().size());
   if (!sharing.capacities().empty() || !run_in_order(program, alone, timeline))
     EventLoop(program, paths, sharing, alone, timeline).run();
-  add_up(program, paths, timeline);
+  add_up(program, paths, topology, timeline);
   check_physics(program, paths, topology, timeline);
   return timeline;
 }

@@ -17,11 +17,12 @@
 #include <string_view>
 #include <type_traits>
 
-#include "sim/cost_model.hpp"
+#include "sim/alone.hpp"
 #include "sim/deadlock.hpp"
 #include "sim/error.hpp"
 #include "sim/physics.hpp"
 #include "sim/simgrid_run.hpp"
+#include "sim/totals.hpp"
 
 namespace rehearse {
 
@@ -61,18 +62,10 @@ class SharedAnswer {
   void* memory_;
 };
 
-std::vector<Time> compute_durations(const Program& program, const Topology& topology,
-                                    const CostModel& cost) {
+std::vector<Time> compute_durations(const Program& program, const Alone& alone) {
   std::vector<Time> durations;
-  for (const Program::Op& op : program.ops()) {
-    if (op.kind != WorkKind::compute) continue;
-    const Device& device = topology[topology.device_of(op.rank)];
-    static const Accelerator none;
-    const Accelerator& accelerator = device.accelerator < topology.accelerators.size()
-                                         ? topology.accelerators[device.accelerator]
-                                         : none;
-    durations.push_back(duration_of(program.compute(op), accelerator, cost));
-  }
+  for (const Program::Op& op : program.ops())
+    if (op.kind == WorkKind::compute) durations.push_back(alone.compute(op));
   return durations;
 }
 
@@ -104,18 +97,6 @@ void wait_for(pid_t child, const Answer& answer) {
   if (!answer.is_complete) throw CheckFailed("SimGrid stopped before its end");
 }
 
-std::vector<Bytes> bytes_by_link(const Program& program, const Paths& paths,
-                                 const Topology& topology) {
-  std::vector<Bytes> bytes(topology.links().size());
-  for (const Program::Op& op : program.ops()) {
-    if (op.kind != WorkKind::transfer) continue;
-    const Transfer& transfer = program.transfer(op);
-    for (const Paths::Crossing& crossing : paths.crossings(transfer.connection))
-      bytes[index(crossing.link)] += transfer.wire;
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Timeline SimGridSimulator::run(const Program& program) {
@@ -123,7 +104,8 @@ Timeline SimGridSimulator::run(const Program& program) {
     throw InputError("the simgrid engine runs every transfer and takes no folded program");
   const Topology& topology = routing_.topology();
   const Paths paths{program, routing_};
-  const std::vector<Time> durations = compute_durations(program, topology, cost_);
+  const std::vector<Time> durations =
+      compute_durations(program, Alone{program, paths, topology, cost_});
 
   SharedAnswer shared{program.size()};
   std::fflush(nullptr);  // SimGrid flushes in the child what the parent has not yet written
@@ -144,10 +126,8 @@ Timeline SimGridSimulator::run(const Program& program) {
   }
   Timeline timeline;
   timeline.spans.assign(spans.begin(), spans.end());
-  timeline.link_bytes = bytes_by_link(program, paths, topology);
   timeline.events = shared.answer().finished;
-  for (const Timeline::Span& span : spans)
-    timeline.makespan = std::max(timeline.makespan, span.end);
+  add_up(program, paths, topology, timeline);
   check_physics(program, paths, topology, timeline);
   return timeline;
 }
