@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -45,8 +46,10 @@ std::vector<Bytes> sizes_of(const Options& options, const DataType& type) {
   const Bytes begin = parse_nccl_size(options.begin), end = parse_nccl_size(options.end);
   if (end < begin)
     throw InputError(fmt::format("-e {} is smaller than -b {}", options.end, options.begin));
-  if (options.increment.empty() && !(options.factor > 1))
-    throw InputError(fmt::format("-f {} must be greater than 1", options.factor));
+  constexpr Bytes largest{std::int64_t{1} << 50};  // on any link of a machine, less than months
+  if (end > largest) throw InputError(fmt::format("-e {} is more than 1024T", options.end));
+  if (options.increment.empty() && !(options.factor > 1 && std::isfinite(options.factor)))
+    throw InputError(fmt::format("-f {} must be a number above 1", options.factor));
   const Bytes step = options.increment.empty() ? Bytes{0} : parse_nccl_size(options.increment);
   if (!options.increment.empty() && step <= Bytes{0}) throw InputError("-i must be greater than 0");
   constexpr std::size_t most = 10'000;
@@ -55,9 +58,9 @@ std::vector<Bytes> sizes_of(const Options& options, const DataType& type) {
     sizes.push_back(Bytes{size.count() / type.size.count() * type.size.count()});
     if (sizes.size() > most)
       throw InputError(fmt::format("more than {} sizes between -b and -e", most));
-    const auto grown =
-        static_cast<std::int64_t>(static_cast<double>(size.count()) * options.factor);
-    size = step > Bytes{0} ? size + step : Bytes{std::max(grown, size.count() + 1)};
+    const double grown = std::min(static_cast<double>(size.count()) * options.factor, 1e18);
+    size = step > Bytes{0} ? size + std::min(step, largest)
+                           : std::max(Bytes{static_cast<std::int64_t>(grown)}, size + Bytes{1});
   }
   return sizes;
 }
@@ -117,6 +120,8 @@ class Bench {
   }
 
   void run() {
+    if (outputs_on_stdout() > 1)
+      throw InputError("standard output (-) is for one of --json, --csv, --trace, --dump-program");
     // Opened before the work, so that a path that cannot be written is known at once.
     auto json_file = open(options_.json), csv_file = open(options_.csv);
     auto trace_file = open(options_.trace), program_file = open(options_.dump_program);
@@ -160,7 +165,14 @@ class Bench {
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
   }
 
-  bool table_goes_to_stdout() const { return options_.json != "-" && options_.csv != "-"; }
+  std::size_t outputs_on_stdout() const {
+    std::size_t count = 0;
+    for (const auto* path :
+         {&options_.json, &options_.csv, &options_.trace, &options_.dump_program})
+      count += *path == "-";
+    return count;
+  }
+  bool table_goes_to_stdout() const { return outputs_on_stdout() == 0; }
   void print(const std::string& text) const {
     if (table_goes_to_stdout()) fmt::print("{}", text);
   }
