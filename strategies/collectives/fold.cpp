@@ -100,6 +100,13 @@ class Refinement {
         hops(pattern.hops.size()),
         before_(pattern.hops.size()) {
     find_short(paths);
+    staged_ = std::any_of(pattern.hops.begin(), pattern.hops.end(),
+                          [](const Hop& hop) { return hop.stage > 0; });
+    const auto several = [](std::uint32_t size) { return size > 1; };
+    shares_lanes_ = std::any_of(lanes.size.begin(), lanes.size.end(), several);
+    const bool in_circles = std::any_of(order_.circular.begin(), order_.circular.end(),
+                                        [](bool circular) { return circular; });
+    settles_at_once_ = !in_circles && !shares_lanes_ && short_links.empty();
     for (std::size_t h = 0; h < hops.size(); ++h) {
       const Hop& hop = pattern.hops[h];
       const auto id = static_cast<ConnectionId>(h);
@@ -120,6 +127,7 @@ class Refinement {
     std::size_t classes = 0;
     for (std::size_t round = 0; round < rounds; ++round) {
       step();
+      if (settles_at_once_) return true;
       const std::size_t now = distinct(hops) + distinct(links);
       if (now == classes) return true;
       classes = now;
@@ -176,7 +184,7 @@ class Refinement {
     before_ = hops;
     std::vector<Colour> mates(lanes.size.size()), past(topology_.rank_count()),
         present = past, link_sum(links.size());
-    for (std::size_t h = 0; h < hops.size(); ++h)
+    for (std::size_t h = 0; h < hops.size() && shares_lanes_; ++h)
       if (lanes.size[lanes.of[h]] > 1) mates[lanes.of[h]] += join(before_[h], fixed_[h]);
     std::uint8_t stage = 0;
     for (const std::uint32_t h : order_.hops) {
@@ -191,10 +199,11 @@ class Refinement {
       for (const std::uint32_t link : shorts_of(h)) shared += mix(links[link]);
       colour = join(join(colour, ends), join(followed, shared));
       hops[h] = join(before_[h], colour);  // only ever finer
-      for_each_end(hop.connection, [&](Rank r) {
-        const Colour part = r == hop.connection.source ? 1 : r == hop.connection.target ? 2 : 3;
-        present[index(r)] += join(hops[h], part);
-      });
+      if (staged_)
+        for_each_end(hop.connection, [&](Rank r) {
+          const Colour part = r == hop.connection.source ? 1 : r == hop.connection.target ? 2 : 3;
+          present[index(r)] += join(hops[h], part);
+        });
       for (const std::uint32_t link : shorts_of(h)) link_sum[link] += mix(hops[h]);
     }
     for (std::size_t l = 0; l < links.size(); ++l) links[l] = join(links[l], link_sum[l]);
@@ -203,6 +212,9 @@ class Refinement {
   const Pattern& pattern_;
   const Topology& topology_;
   const Order order_;
+  bool staged_ = false;           // some hops wait for what others did at their ranks
+  bool shares_lanes_ = false;     // some lanes have several hops in one stage
+  bool settles_at_once_ = false;  // every colour follows from earlier ones: one round is enough
   std::vector<std::uint32_t> begin_{0}, crossings_;  // short links of each hop, by place
   std::vector<Colour> fixed_;
 
