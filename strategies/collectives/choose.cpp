@@ -13,8 +13,10 @@ namespace rehearse {
 
 namespace {
 
-// A few seconds on one core; `auto` would rather answer.
-constexpr std::uint64_t too_many_transfers = 30'000'000;
+// Half a second on one core, for every size and protocol: `auto` would rather answer.
+constexpr std::uint64_t too_many_transfers = 2'000'000;
+// At some 120 bytes each this is what a large workstation holds.
+constexpr std::uint64_t most_transfers_at_all = 100'000'000;
 
 std::vector<std::uint16_t> protocols_of(const Topology& topology,
                                         std::span<const std::string> names) {
@@ -74,6 +76,12 @@ std::vector<Candidate> CollectiveChooser::at(Bytes size, Executor& engine) {
       leave_out(*rehearsal, size);
       continue;
     }
+    if (rehearsal->most_transfers(size) > most_transfers_at_all)
+      throw InputError(fmt::format(
+          "'{}' has {} transfers at {} bytes, which would take about {} GB of memory; try fewer "
+          "ranks or another algorithm",
+          rehearsal->algorithm().name, rehearsal->most_transfers(size), size.count(),
+          rehearsal->most_transfers(size) * 120 / 1'000'000'000));
     for (const std::uint16_t protocol : protocols_) {
       if (!speaks(rehearsal->algorithm(), protocol)) continue;
       who.push_back(rehearsal.get());
