@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -135,24 +136,6 @@ class Refinement {
     return false;
   }
 
-  /// For rings alone where no link is short. Step s of a hop waits for step s-1 of itself and of
-  /// the hop before it, and all R steps move as many bytes. So the slowest hop is never kept
-  /// waiting, nobody can fall behind it, and the end is R times its step, whoever its neighbours
-  /// are: one hop of each latency and rate gives the exact end, though not the begin of every
-  /// other. Needed where one uneven leaf (9 nodes on each, and one left over) makes every place in
-  /// a ring unique.
-  bool run_as_rings() {
-    const auto in_a_ring = [&](std::size_t h) {
-      return order_.circular[h] && pattern_.hops[h].stage == 0 && lanes.size[lanes.of[h]] == 1;
-    };
-    for (std::size_t h = 0; h < hops.size(); ++h)
-      if (!in_a_ring(h)) return false;
-    if (!short_links.empty()) return false;
-    hops = fixed_;
-    links.clear();
-    return true;
-  }
-
   std::span<const std::uint32_t> shorts_of(std::size_t hop) const {
     return std::span{crossings_}.subspan(begin_[hop], begin_[hop + 1] - begin_[hop]);
   }
@@ -179,6 +162,17 @@ class Refinement {
     }
   }
 
+  // Rings whose links are never short and whose ranks enter together need less. Step s of a hop
+  // waits for step s-1 of itself and of the hop before it, and all R steps move as many bytes: so
+  // the slowest hop is never kept waiting, nobody falls behind it, and the stage ends after R times
+  // its step, whoever its neighbours are. One hop of each latency and rate gives the exact end,
+  // though not the begin of every other. Without this, one uneven leaf (9 nodes on each, and one
+  // left over) would make every place in a ring unique.
+  bool races_alone(std::size_t hop, bool enter_together) const {
+    return enter_together && order_.circular[hop] && lanes.size[lanes.of[hop]] == 1 &&
+           short_links.empty();
+  }
+
   // Ranks remember what the hops of all stages so far were at them; a stage starts from that.
   void step() {
     before_ = hops;
@@ -187,14 +181,20 @@ class Refinement {
     for (std::size_t h = 0; h < hops.size() && shares_lanes_; ++h)
       if (lanes.size[lanes.of[h]] > 1) mates[lanes.of[h]] += join(before_[h], fixed_[h]);
     std::uint8_t stage = 0;
+    bool enter_together = true;
     for (const std::uint32_t h : order_.hops) {
       const Hop& hop = pattern_.hops[h];
-      if (hop.stage != stage) stage = hop.stage, past = present;
+      if (hop.stage != stage) {
+        stage = hop.stage;
+        past = present;
+        enter_together =
+            std::adjacent_find(past.begin(), past.end(), std::not_equal_to<>()) == past.end();
+      }
       Colour colour = join(fixed_[h], mates[lanes.of[h]]);
       Colour ends = 0, followed = 0, shared = 0;
       if (stage > 0) for_each_end(hop.connection, [&](Rank r) { ends += mix(past[index(r)]); });
       for (const HopId follows : hop.follows)
-        if (follows != no_hop)
+        if (follows != no_hop && !races_alone(h, enter_together))
           followed += mix(order_.circular[h] ? before_[index(follows)] : hops[index(follows)]);
       for (const std::uint32_t link : shorts_of(h)) shared += mix(links[link]);
       colour = join(join(colour, ends), join(followed, shared));
@@ -339,8 +339,7 @@ Fold no_fold(const Pattern& pattern) {
 Fold find_fold(const Pattern& pattern, const Paths& paths, const Topology& topology) {
   Refinement refinement(pattern, paths, topology);
   constexpr std::size_t few = 6, enough = 64;
-  if (refinement.run_as_rings() ||
-      refinement.run(std::vector<Colour>(topology.rank_count()), few) ||
+  if (refinement.run(std::vector<Colour>(topology.rank_count()), few) ||
       refinement.run(places(topology), enough))
     return fold_of(pattern, paths, refinement, topology);
   return no_fold(pattern);
