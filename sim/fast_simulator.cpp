@@ -4,7 +4,7 @@
 // All events of one instant are taken together, and rates are solved once after the last of them,
 // so neither order nor number of simultaneous events can change an answer. Where no resource can
 // ever be short, every op's time is known beforehand; then the program's own order serves as well
-// as a queue, and costs a third of it.
+// as a queue, and costs half of it.
 #include "sim/fast_simulator.hpp"
 
 #include <algorithm>
