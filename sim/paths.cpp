@@ -109,7 +109,6 @@ Paths::Paths(const Program& program, Routing& routing) {
     }
     const Protocol& protocol = protocol_of(program, all[c]);
     latency_.push_back(protocol.overhead + route_latency.back());
-    stands_for_.push_back(folded ? program.folded[c].stands_for : 1);
     begin_.push_back(static_cast<std::uint32_t>(crossings_.size()));
     double rate = protocol.limit.count() > 0 ? protocol.limit.count()
                                              : std::numeric_limits<double>::infinity();

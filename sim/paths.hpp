@@ -33,15 +33,12 @@ class Paths {
   void limit(ConnectionId id, BytesPerSecond rate) {
     rate_alone_[index(id)] = std::min(rate_alone_[index(id)], rate);
   }
-  /// How many connections of the whole, unfolded program this one stands for.
-  std::uint32_t stands_for(ConnectionId id) const { return stands_for_[index(id)]; }
 
  private:
   std::vector<std::uint32_t> begin_{0};
   std::vector<Crossing> crossings_;
   std::vector<Time> latency_;
   std::vector<BytesPerSecond> rate_alone_;
-  std::vector<std::uint32_t> stands_for_;
 };
 
 /// Numbers the links that a program crosses, from 0 on, so that tables need not be as long as a

@@ -181,7 +181,7 @@ class Program {
   std::string describe(OpId id) const;
 
   void reserve(std::size_t ops, std::size_t edges);
-  /// For readers of files: replaces the edges of an op, forward ones too.
+  /// Replaces the edges of an op, forward ones too: to break a program on purpose.
   void set_after(OpId id, std::span<const OpId> after);
   /// The same for all at once: every name, and the edges of op i at [begin[i], begin[i + 1]).
   void adopt(std::vector<std::string> names, std::span<const std::uint32_t> after_begin,

@@ -134,6 +134,8 @@ const Algorithm& algorithm(std::string_view name) {
   throw InputError(fmt::format("unknown algorithm '{}'{}", name, did_you_mean(name, names)));
 }
 
+std::span<const CollectiveKind> collective_kinds() { return kinds; }
+
 CollectiveKind collective_kind(std::string_view name) {
   std::vector<std::string> names;
   for (const CollectiveKind kind : kinds) {

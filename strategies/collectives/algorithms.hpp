@@ -59,6 +59,7 @@ struct Algorithm {
 std::span<const Algorithm> algorithms();
 /// Throws InputError with the nearest name when there is none such.
 const Algorithm& algorithm(std::string_view name);
+std::span<const CollectiveKind> collective_kinds();
 /// "all_reduce" → its kind; throws InputError likewise.
 CollectiveKind collective_kind(std::string_view name);
 

@@ -12,11 +12,6 @@ namespace {
 constexpr Cable cable{50.0_GBps, 2_us};
 constexpr Time alpha = 4_us;  // over a star's switch: two cables
 
-constexpr CollectiveKind kinds[] = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
-                                    CollectiveKind::all_gather, CollectiveKind::broadcast,
-                                    CollectiveKind::reduce,     CollectiveKind::all_to_all,
-                                    CollectiveKind::send_recv};
-
 std::vector<Topology> machines() {
   return {star(2, cable, true),      star(6, cable, true),
           star(8, cable, true),      ring(5, cable),
@@ -29,7 +24,7 @@ template <class Check>
 std::size_t for_each_that_applies(const std::vector<Topology>& where, Check check) {
   std::size_t done = 0;
   for (const Topology& machine : where)
-    for (const CollectiveKind kind : kinds)
+    for (const CollectiveKind kind : collective_kinds())
       for (const Algorithm& how : algorithms()) {
         if (how.refusal(shape_of(kind, machine), machine)) continue;
         SCOPED_TRACE(std::string(how.name) + " " + std::string(to_string(kind)) + " on " +

@@ -48,11 +48,6 @@ std::vector<Rank> some_ranks(const Topology& topology) {
   return group;
 }
 
-constexpr std::array kinds{CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
-                           CollectiveKind::all_gather, CollectiveKind::broadcast,
-                           CollectiveKind::reduce,     CollectiveKind::all_to_all,
-                           CollectiveKind::send_recv};
-
 class CatalogMachine : public testing::TestWithParam<std::string> {
  protected:
   void compare(const CollectiveRehearsal& rehearsal, CollectiveKind kind, Routing& routing,
@@ -75,7 +70,7 @@ TEST_P(CatalogMachine, BothEnginesAgreeOnEveryCollective) {
   const Topology topology = some_nodes(GetParam());
   Routing routing{topology};
   const std::size_t protocols = std::max<std::size_t>(1, topology.protocols.size());
-  for (const CollectiveKind kind : kinds)
+  for (const CollectiveKind kind : collective_kinds())
     for (const Algorithm& algorithm : algorithms()) {
       const CollectiveShape shape{.kind = kind, .group = some_ranks(topology), .root = 1};
       if (algorithm.refusal(shape, topology)) continue;

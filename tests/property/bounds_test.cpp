@@ -12,11 +12,6 @@
 namespace rehearse {
 namespace {
 
-constexpr CollectiveKind kinds[] = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
-                                    CollectiveKind::all_gather, CollectiveKind::broadcast,
-                                    CollectiveKind::reduce,     CollectiveKind::all_to_all,
-                                    CollectiveKind::send_recv};
-
 // Checks every algorithm and returns the best time over the bound.
 double best_over_bound(const CollectiveShape& shape, const Topology& machine, Bytes size) {
   const CollectiveBounds bounds{shape.kind, shape.group, machine, shape.root};
@@ -49,7 +44,7 @@ TEST(Bounds, HoldForEveryAlgorithmOnEveryKindOfMachine) {
     machines.push_back(load_cluster(name, {2, std::nullopt}));
   machines.push_back(load_cluster("gb200-nvl72", {1, std::nullopt}));
   for (const Topology& machine : machines)
-    for (const CollectiveKind kind : kinds)
+    for (const CollectiveKind kind : collective_kinds())
       for (const Bytes size : {8_B, 1_MiB, 8_GiB}) {
         SCOPED_TRACE(machine.name + ", " + std::to_string(machine.rank_count()) + " ranks, " +
                      std::string{to_string(kind)} + ", " + std::to_string(size.count()) + " B");
@@ -61,7 +56,7 @@ TEST(Bounds, HoldOnRandomMachinesWithRandomGroupsAndRoots) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Draw draw{seed};
     const Topology machine = random_topology(draw);
-    for (const CollectiveKind kind : kinds) {
+    for (const CollectiveKind kind : collective_kinds()) {
       CollectiveShape shape = shape_of(kind, machine, draw.below(3));
       shape.group.resize(draw.between(1, shape.group.size()));
       shape.root = static_cast<std::uint32_t>(draw.below(shape.group.size()));
@@ -75,7 +70,7 @@ TEST(Bounds, HoldOnRandomMachinesWithRandomGroupsAndRoots) {
 
 TEST(Bounds, AreReachedOnASwitch) {
   const Topology machine = star(8, {50.0_GBps, 1_us});
-  for (const CollectiveKind kind : kinds)
+  for (const CollectiveKind kind : collective_kinds())
     EXPECT_LT(best_over_bound(shape_of(kind, machine), machine, 1_GiB), 1.05) << to_string(kind);
 }
 

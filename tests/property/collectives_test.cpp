@@ -11,11 +11,6 @@
 namespace rehearse {
 namespace {
 
-constexpr CollectiveKind kinds[] = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
-                                    CollectiveKind::all_gather, CollectiveKind::broadcast,
-                                    CollectiveKind::reduce,     CollectiveKind::all_to_all,
-                                    CollectiveKind::send_recv};
-
 std::int64_t element_of(std::size_t rank, std::size_t i) {
   return static_cast<std::int64_t>((rank + 1) * 1'000'003 + i * i * 7 + i);
 }
@@ -142,7 +137,7 @@ TEST(Collectives, GiveTheExactResult) {
   for (std::size_t round = 0; round < 120; ++round) {
     const Topology machine = some_machine(draw);
     Routing routing(machine);
-    for (const CollectiveKind kind : kinds) {
+    for (const CollectiveKind kind : collective_kinds()) {
       CollectiveShape shape = shape_of(kind, machine, draw.below(4));
       for (std::size_t i = shape.group.size(); i > 1; --i)
         if (draw.once_in(2)) std::swap(shape.group[i - 1], shape.group[draw.below(i)]);
@@ -188,7 +183,7 @@ TEST(Folding, ChangesNoAnswer) {
   machines.emplace_back("one slow rank", slow);
 
   for (const auto& [name, machine] : machines) {
-    for (const CollectiveKind kind : kinds) {
+    for (const CollectiveKind kind : collective_kinds()) {
       for (const Algorithm& how : algorithms()) {
         if (how.refusal(shape_of(kind, machine), machine)) continue;
         for (const Bytes size : {8_B, Bytes{4'000}, 1_MiB, Bytes{77'777'776}, 1_GiB})
