@@ -18,12 +18,15 @@ class Alone {
     return op.kind == WorkKind::compute ? compute(op) : Time{};
   }
 
-  /// Latency first, then the bytes at the rate of the narrowest link.
+  /// Its latency, before or after the bytes, which move at the rate of the narrowest link.
   Time transfer(const Transfer& transfer) const {
     const Time latency = paths_.latency(transfer.connection);
     if (transfer.wire == Bytes{0}) return latency;
     return latency + Time::round(transfer.wire / paths_.rate_alone(transfer.connection));
   }
+
+  /// The part of that during which its stream is already free.
+  Time flight(const Program::Op& op) const { return flight_of(program_, paths_, op); }
 
   Time compute(const Program::Op& op) const {
     static const Accelerator unknown;

@@ -45,16 +45,18 @@ std::string explain_transfer(const Program& program, const Paths& paths, const T
     const double rate = topology[crossing.link].bandwidth.count() / crossing.weight;
     if (narrowest == no_link || rate < least) least = rate, narrowest = crossing.link;
   }
-  text += fmt::format("\n  alone: {} of latency", readable(paths.latency(connection)));
-  if (work.wire == Bytes{0}) return text + "\n";
-  const BytesPerSecond rate = paths.rate_alone(connection);
-  text += fmt::format(", then {} at {}", readable(Time::round(work.wire / rate)), readable(rate));
   const Connection& way = program[connection];
-  if (narrowest == no_link || rate.count() < least)
-    text += fmt::format(", the limit of protocol '{}'", protocol_of(program, way).name);
-  else
-    text += fmt::format(", the rate of {}", link_name(topology, narrowest));
-  return text + "\n";
+  const std::string latency = fmt::format("{} of latency{}", readable(paths.latency(connection)),
+                                          way.posted ? ", in which its stream is free" : "");
+  if (work.wire == Bytes{0}) return text + fmt::format("\n  alone: {}\n", latency);
+  const BytesPerSecond rate = paths.rate_alone(connection);
+  const std::string bytes =
+      fmt::format("{} at {}, the {}", readable(Time::round(work.wire / rate)), readable(rate),
+                  narrowest == no_link || rate.count() < least
+                      ? fmt::format("limit of protocol '{}'", protocol_of(program, way).name)
+                      : fmt::format("rate of {}", link_name(topology, narrowest)));
+  return text + fmt::format("\n  alone: {}, then {}\n", way.posted ? bytes : latency,
+                            way.posted ? latency : bytes);
 }
 
 const Timeline::Contention* contention_of(const Timeline& timeline, OpId id) {
@@ -75,13 +77,18 @@ struct Run {
 
 std::vector<Run> runs_of(const Program& program, const Timeline& timeline) {
   std::vector<Run> runs;
-  for (const OpId id : critical_path(timeline)) {
+  const std::vector<OpId> path = critical_path(timeline);
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const OpId id = path[i];
     const Program::Op& op = program[id];
+    // Until the next one goes on, which is before the end of a transfer that is in flight.
+    const Time until = i + 1 < path.size() ? timeline.spans[index(path[i + 1])].begin
+                                           : timeline.spans[index(id)].end;
     if (runs.empty() || runs.back().name != op.label.name || runs.back().kind != op.kind)
       runs.push_back({op.label.name, op.kind, 0, {}, {}, op.rank, op.rank});
     Run& run = runs.back();
     ++run.count;
-    run.time += took(timeline, id);
+    run.time += until - timeline.spans[index(id)].begin;
     if (const Timeline::Contention* loss = contention_of(timeline, id)) run.lost += loss->lost;
     run.lowest = std::min(run.lowest, op.rank);
     run.highest = std::max(run.highest, op.rank);

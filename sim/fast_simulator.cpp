@@ -1,5 +1,6 @@
-// The event loop. An op is ready when the ops it names and the one before it on its stream have
-// ended; it ends after its own time, or when its share of contended links has carried its bytes.
+// The event loop. An op is ready when the ops it names have ended and its stream is free: the op
+// before it there has ended, or has sent its last byte if it is posted. It ends after its own time,
+// or when its share of contended links has carried its bytes.
 //
 // All events of one instant are taken together, and rates are solved once after the last of them,
 // so neither order nor number of simultaneous events can change an answer. Where no resource can
@@ -8,9 +9,11 @@
 #include "sim/fast_simulator.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "sim/alone.hpp"
+#include "sim/compute_units.hpp"
 #include "sim/deadlock.hpp"
 #include "sim/error.hpp"
 #include "sim/event_queue.hpp"
@@ -26,30 +29,37 @@ namespace {
 /// Op by op, each after all that it waits for. False when an op waits for a later one.
 bool run_in_order(const Program& program, const Alone& alone, Timeline& timeline) {
   const StreamTable streams(program);
-  std::vector<OpId> last(streams.size(), no_op);
+  struct Lane {
+    OpId last = no_op;
+    Time free;
+  };
+  std::vector<Lane> lanes(streams.size());
   const std::span spans(timeline.spans);
   for (std::size_t i = 0; i < program.size(); ++i) {
     const auto id = static_cast<OpId>(i);
     const Program::Op& op = program[id];
-    OpId& before = last[streams.number(op.rank, op.stream)];
-    OpId blocker = before;
-    Time begin = before == no_op ? Time{} : spans[index(before)].end;
+    Lane& lane = lanes[streams.number(op.rank, op.stream)];
+    OpId blocker = lane.last;
+    Time begin = lane.free;
     for (const OpId input : program.after(id)) {
       if (input >= id) return false;
       if (blocker == no_op || spans[index(input)].end > begin)
         blocker = input, begin = spans[index(input)].end;
     }
-    spans[i] = {begin, begin + alone(op), blocker};
-    before = id;
+    const Time end = begin + alone(op);
+    spans[i] = {begin, end, blocker};
+    lane = {id, end - alone.flight(op)};
   }
   timeline.events = program.size();
   return true;
 }
 
-/// An op ends, or its transfer reaches its links, or the flow that carries it runs out.
+/// An op ends, or its transfer reaches its links, or has left them and is in flight, or the flow
+/// that carries it runs out.
 struct Event {
-  static constexpr std::uint32_t ends = 0, joins = 1;  // else: the version of a flow's finish
-  std::uint32_t id;                                    // of the op, or of the flow
+  static constexpr std::uint32_t ends = 0, joins = 1, leaves = 2;  // else: a flow's version
+  static constexpr std::uint32_t computed = UINT32_MAX;            // the kernel of a rank
+  std::uint32_t id;                                                // of the op, flow or rank
   std::uint32_t kind;
 };
 
@@ -82,11 +92,12 @@ struct Waiters {
 
 class EventLoop {
  public:
-  EventLoop(const Program& program, const Paths& paths, const Sharing& sharing, const Alone& alone,
-            Timeline& timeline)
+  EventLoop(const Program& program, const Paths& paths, const Sharing& sharing, ComputeUnits& units,
+            const Alone& alone, Timeline& timeline)
       : program_{program},
         paths_{paths},
         sharing_{sharing},
+        units_{units},
         alone_{alone},
         timeline_{timeline},
         network_{sharing.capacities(), sharing.longest()},
@@ -111,10 +122,14 @@ class EventLoop {
   void handle(Event event) {
     if (event.kind == Event::ends) return end(static_cast<OpId>(event.id));
     if (event.kind == Event::joins) return join(static_cast<OpId>(event.id));
+    if (event.kind == Event::leaves) return leave(static_cast<OpId>(event.id));
+    if (event.kind == Event::computed) return end_kernel(static_cast<Rank>(event.id));
     FlowNetwork::Ended ended;
     if (!network_.end(static_cast<FlowId>(event.id), event.kind, ended)) return;
-    note_contention(static_cast<OpId>(ended.tag), ended.held_by);
-    end(static_cast<OpId>(ended.tag));
+    const auto id = static_cast<OpId>(ended.tag);
+    note_contention(id, ended.held_by);
+    if (alone_.flight(program_[id]) == Time{}) return end(id);
+    leave(id);
   }
 
   void begin(OpId id, OpId blocker) {
@@ -134,17 +149,29 @@ class EventLoop {
 
   void begin_compute(OpId id, const Program::Op& op) {
     const Time alone = alone_.compute(op);
+    if (units_.slows(op.rank)) return expect_end(op.rank, units_.begin(op.rank, id, alone, now()));
     const auto unit = sharing_.compute(op.rank);
     if (unit.empty() || alone == Time{}) return schedule(now() + alone, Event::ends, id);
     network_.start(tag(id), alone.seconds().count(), 1, unit, now());
   }
 
+  void expect_end(Rank rank, Time end) {
+    queue_.push(end, {static_cast<std::uint32_t>(index(rank)), Event::computed});
+  }
+
+  void end_kernel(Rank rank) {
+    if (const std::optional<OpId> op = units_.end(rank, now())) end(*op);
+  }
+
   void begin_transfer(OpId id, const Transfer& transfer) {
+    for (const Rank rank : units_.slowed(transfer.connection))
+      if (const auto end = units_.take(rank, now())) expect_end(rank, *end);
+    const Time lead = paths_.lead(transfer.connection), flight = paths_.flight(transfer.connection);
     if (sharing_.crossings(transfer.connection).empty() || transfer.wire == Bytes{0})
-      return schedule(now() + alone_.transfer(transfer), Event::ends, id);
-    const Time latency = paths_.latency(transfer.connection);
-    if (latency == Time{}) return join(id);
-    schedule(now() + latency, Event::joins, id);
+      return schedule(now() + alone_.transfer(transfer) - flight,
+                      flight == Time{} ? Event::ends : Event::leaves, id);
+    if (lead == Time{}) return join(id);
+    schedule(now() + lead, Event::joins, id);
   }
 
   void join(OpId id) {
@@ -154,11 +181,24 @@ class EventLoop {
                    now());
   }
 
+  void leave(OpId id) {
+    schedule(now() + alone_.flight(program_[id]), Event::ends, id);
+    free_stream(id);
+  }
+
+  void free_stream(OpId id) {
+    const Program::Op& op = program_[id];
+    if (op.kind == WorkKind::transfer)
+      for (const Rank rank : units_.slowed(program_.transfer(op).connection))
+        if (const auto end = units_.give_back(rank, now())) expect_end(rank, *end);
+    const OpId next = waiting_.next[index(id)];
+    if (next != no_op) release(next, id);
+  }
+
   void end(OpId id) {
     timeline_.spans[index(id)].end = now();
     ++ended_;
-    const OpId next = waiting_.next[index(id)];
-    if (next != no_op) release(next, id);
+    if (alone_.flight(program_[id]) == Time{}) free_stream(id);
     for (std::uint32_t w = waiting_.begin[index(id)]; w < waiting_.begin[index(id) + 1]; ++w)
       release(waiting_.waiters[w], id);
   }
@@ -175,7 +215,8 @@ class EventLoop {
   }
 
   void note_contention(OpId id, std::uint32_t held_by) {
-    const Time lost = now() - timeline_.spans[index(id)].begin - alone_(program_[id]);
+    const Program::Op& op = program_[id];
+    const Time lost = now() + alone_.flight(op) - timeline_.spans[index(id)].begin - alone_(op);
     if (lost <= Time::picoseconds(1)) return;  // a rounding, not a wait
     const LinkId link = held_by == FlowNetwork::own_limit ? no_link : sharing_.link(held_by);
     timeline_.contentions.push_back({id, lost, link});
@@ -194,6 +235,7 @@ class EventLoop {
   const Program& program_;
   const Paths& paths_;
   const Sharing& sharing_;
+  ComputeUnits& units_;
   const Alone& alone_;
   Timeline& timeline_;
   FlowNetwork network_;
@@ -212,10 +254,12 @@ Timeline FastSimulator::run(const Program& program) {
   const Paths paths(program, routing_);
   const Sharing sharing(program, paths, topology);
   const Alone alone(program, paths, topology, cost_);
+  ComputeUnits units(program, topology);
   Timeline timeline;
   timeline.spans.resize(program.size());
-  if (!sharing.capacities().empty() || !run_in_order(program, alone, timeline))
-    EventLoop(program, paths, sharing, alone, timeline).run();
+  const bool all_alone = sharing.capacities().empty() && units.empty();
+  if (!all_alone || !run_in_order(program, alone, timeline))
+    EventLoop(program, paths, sharing, units, alone, timeline).run();
   add_up(program, paths, topology, timeline);
   check_physics(program, paths, topology, timeline);
   return timeline;

@@ -96,6 +96,7 @@ void FlowNetwork::solve(Time now, std::vector<Finish>& finishes) {
       if (flows_[visitor.flow].rate == 0 || flows_[visitor.flow].held_by == r) vary(visitor.flow);
   }
   dirty_.clear();
+  settle_alone();
 
   // Objections come in waves; a long row of them is cut short by varying everybody in reach.
   constexpr std::size_t patience = 6;
@@ -107,7 +108,30 @@ void FlowNetwork::solve(Time now, std::vector<Finish>& finishes) {
     for (const std::uint32_t r : involved_)
       for (const Visitor visitor : resources_[r].visitors) vary(visitor.flow);
   }
-  apply(now, finishes);
+  apply(alone_, now, finishes);
+  apply(varying_, now, finishes);
+}
+
+// A flow that shares nothing needs no water: the narrowest of its resources and its limit tell.
+void FlowNetwork::settle_alone() {
+  alone_.clear();
+  std::erase_if(varying_, [&](std::uint32_t f) {
+    Flow& flow = flows_[f];
+    double level = infinite;
+    std::uint32_t narrowest = own_limit;
+    for (const Crossing& crossing : flow.crossings) {
+      const Resource& resource = resources_[crossing.resource];
+      if (resource.visitors.size() > 1) return false;
+      const double most = resource.capacity / static_cast<double>(resource.weight);
+      if (most < level || (most == level && crossing.resource < narrowest))
+        level = most, narrowest = crossing.resource;
+    }
+    level = std::min(level, flow.limit);
+    flow.next_rate = level;
+    flow.next_held_by = flow.limit <= level * same_level ? own_limit : narrowest;
+    alone_.push_back(f);
+    return true;
+  });
 }
 
 void FlowNetwork::vary(std::uint32_t flow) {
@@ -240,8 +264,9 @@ void FlowNetwork::settle_level(double level) {
   touched_.clear();
 }
 
-void FlowNetwork::apply(Time now, std::vector<Finish>& finishes) {
-  for (const std::uint32_t f : varying_) {
+void FlowNetwork::apply(std::span<const std::uint32_t> flows, Time now,
+                        std::vector<Finish>& finishes) {
+  for (const std::uint32_t f : flows) {
     Flow& flow = flows_[f];
     flow.held_by = flow.next_held_by;
     if (flow.next_rate == flow.rate) continue;

@@ -37,7 +37,7 @@ class FlowNetwork {
   /// When a flow ends if nothing changes; a later solve() may overtake it.
   struct Finish {
     FlowId flow{};
-    std::uint32_t version = 0;  // 2 or more
+    std::uint32_t version = 0;  // 3 or more
     Time time;
   };
   bool has_changes() const { return !dirty_.empty(); }
@@ -102,7 +102,8 @@ class FlowNetwork {
   void settle_level(double level);
   double lowest_share();
   double share(const Resource& resource) const;
-  void apply(Time now, std::vector<Finish>& finishes);
+  void settle_alone();
+  void apply(std::span<const std::uint32_t> flows, Time now, std::vector<Finish>& finishes);
   std::uint32_t& position(std::uint32_t flow, std::size_t crossing) {
     return positions_[flow * stride_ + crossing];
   }
@@ -116,7 +117,7 @@ class FlowNetwork {
   std::uint32_t solves_ = 0, fills_ = 0;
 
   // What is being solved; members only to keep their memory.
-  std::vector<std::uint32_t> varying_, involved_, promoted_, touched_;
+  std::vector<std::uint32_t> alone_, varying_, involved_, promoted_, touched_;
   std::vector<Step> steps_;
   std::vector<Share> shares_;  // a heap, lowest first; entries may be out of date (too low)
 };

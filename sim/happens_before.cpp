@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 #include "sim/deadlock.hpp"
 #include "sim/error.hpp"
@@ -82,6 +83,7 @@ std::vector<OpId> order_of(const Program& program, const StreamTable& streams) {
 HappensBefore::HappensBefore(const Program& program)
     : program_{program},
       streams_{program},
+      clock_size_{streams_.size()},
       order_{order_of(program, streams_)},
       epochs_(program.size()),
       pending_(program.size(), 0),
@@ -89,6 +91,25 @@ HappensBefore::HappensBefore(const Program& program)
       last_(streams_.size(), no_op),
       passed_(streams_.size(), 0) {
   for_each_predecessor(program, streams_, [&](OpId from, OpId) { ++pending_[index(from)]; });
+  number_arrivals();
+}
+
+void HappensBefore::number_arrivals() {
+  std::unordered_map<std::uint64_t, std::uint32_t> entries;  // by stream and connection
+  std::vector<std::uint32_t> sent;                           // by entry
+  for (std::size_t i = 0; i < program_.size(); ++i) {
+    const Program::Op& op = program_.ops()[i];
+    if (op.kind != WorkKind::transfer) continue;
+    const ConnectionId connection = program_.transfer(op).connection;
+    if (!program_[connection].posted) continue;
+    const std::uint64_t stream = streams_.number(op.rank, op.stream);
+    const auto entry = static_cast<std::uint32_t>(sent.size());
+    const auto [known, is_new] = entries.try_emplace(stream << 32 | index(connection), entry);
+    if (is_new) sent.push_back(0);
+    epochs_[i].arrivals = static_cast<std::uint32_t>(streams_.size()) + known->second;
+    epochs_[i].arrival = ++sent[known->second];
+  }
+  clock_size_ = streams_.size() + sent.size();
 }
 
 std::uint32_t HappensBefore::take_clock() {
@@ -97,7 +118,7 @@ std::uint32_t HappensBefore::take_clock() {
     free_.pop_back();
     return slot;
   }
-  pool_.emplace_back(streams_.size(), 0);
+  pool_.emplace_back(clock_size_, 0);
   return static_cast<std::uint32_t>(pool_.size() - 1);
 }
 
@@ -141,7 +162,13 @@ void HappensBefore::advance(OpId id) {
     if (previous != no_op && previous != id) join(previous);
     last_[streams_.number(rank, op.stream)] = id;
   }
-  for (const OpId input : program_.after(id)) join(input);
+  for (const OpId input : program_.after(id)) {
+    join(input);
+    const Epoch& there = epochs_[index(input)];
+    if (there.arrivals == not_posted) continue;
+    std::uint32_t& arrived = pool_[current_][there.arrivals];
+    arrived = std::max(arrived, there.arrival);
+  }
   if (current_ == no_clock) {
     current_ = take_clock();
     std::fill(pool_[current_].begin(), pool_[current_].end(), 0);
@@ -151,15 +178,29 @@ void HappensBefore::advance(OpId id) {
     pool_[current_][stream] = ++passed_[stream];
   }
   const std::uint32_t own = streams_.number(ranks.front(), op.stream);
-  epochs_[index(id)] = {own, passed_[own]};
+  epochs_[index(id)].stream = own;
+  epochs_[index(id)].place = passed_[own];
   slots_[index(id)] = current_;
   at_ = id;
 }
 
-bool HappensBefore::before(OpId earlier) const {
+bool HappensBefore::left_before(OpId earlier) const {
   ASSERT(current_ != no_clock);
-  const Epoch epoch = epochs_[index(earlier)];
+  const Epoch& epoch = epochs_[index(earlier)];
   return pool_[current_][epoch.stream] >= epoch.place;
+}
+
+bool HappensBefore::before(OpId earlier) const {
+  const Epoch& epoch = epochs_[index(earlier)];
+  if (epoch.arrivals == not_posted) return left_before(earlier);
+  ASSERT(current_ != no_clock);
+  return pool_[current_][epoch.arrivals] >= epoch.arrival;
+}
+
+bool HappensBefore::before_arrival(OpId earlier) const {
+  const Epoch &mine = epochs_[index(at_)], &theirs = epochs_[index(earlier)];
+  const bool one_way = mine.arrivals != not_posted && mine.arrivals == theirs.arrivals;
+  return one_way ? theirs.arrival < mine.arrival : before(earlier);
 }
 
 }  // namespace rehearse

@@ -1,6 +1,14 @@
 // Which ops are certain to have ended before another begins: stream order and edges, transitively.
 //
-// Vector clocks (Fidge 1988, Mattern 1989), one entry per (rank, stream). Only the clock of the op
+// A posted transfer is known by two things: it has left, which the next op on its stream waits for,
+// and it has arrived, which those wait for who name it. Arrivals on one connection of one stream
+// are in order, since nobody overtakes on the way; those of different connections are not.
+//
+//   stream   [ a: c0 ][ b: c0 ][ c: c1 ]       c begins: a and b have left, neither need be there
+//   arrive           ····▶ a  ····▶ b ·▶ c     who names b: a and b are there; c: only c is
+//
+// Vector clocks (Fidge 1988, Mattern 1989), one entry per (rank, stream), and one for the arrivals
+// of each posted connection on each stream. Only the clock of the op
 // at hand is asked, and an earlier op is known by its place in its own stream alone (the "epoch" of
 // FastTrack, Flanagan and Freund 2009), so a clock lives only until its last successor has it.
 #pragma once
@@ -26,20 +34,28 @@ class HappensBefore {
   void advance(OpId id);
   /// True when `earlier`, an op already passed, must end before the op at hand may begin.
   bool before(OpId earlier) const;
+  /// True when it must free its stream by then: it has read what it reads.
+  bool left_before(OpId earlier) const;
+  /// True when it must end before the op at hand may write at its target.
+  bool before_arrival(OpId earlier) const;
 
  private:
-  using Clock = std::vector<std::uint32_t>;  // by stream number: how many of its ops are before
-  static constexpr std::uint32_t no_clock = UINT32_MAX;
+  // How many ops of each stream have left, then how many of each posted connection have arrived.
+  using Clock = std::vector<std::uint32_t>;
+  static constexpr std::uint32_t no_clock = UINT32_MAX, not_posted = UINT32_MAX;
   struct Epoch {
     std::uint32_t stream = 0, place = 0;
+    std::uint32_t arrivals = not_posted, arrival = 0;  // entry of the clock, and place there
   };
 
+  void number_arrivals();
   std::uint32_t take_clock();
   void join(OpId predecessor);
   void let_go(OpId predecessor);
 
   const Program& program_;
   StreamTable streams_;
+  std::size_t clock_size_;
   std::vector<OpId> order_;
   std::vector<Epoch> epochs_;           // by OpId
   std::vector<std::uint32_t> pending_;  // by OpId: successors that have not read its clock yet

@@ -23,6 +23,7 @@ constexpr Stream comm_lane(std::size_t lane) {
 }
 
 inline constexpr OpId no_op{UINT32_MAX};
+inline constexpr ConnectionId no_connection{UINT32_MAX};
 inline constexpr LinkId no_link{UINT32_MAX};
 inline constexpr NodeId no_node{UINT32_MAX};  // a device of the fabric, in no server
 

@@ -109,6 +109,8 @@ Paths::Paths(const Program& program, Routing& routing) {
     }
     const Protocol& protocol = protocol_of(program, all[c]);
     latency_.push_back(protocol.overhead + route_latency.back());
+    flight_.push_back(all[c].posted ? latency_.back() : Time{});
+    any_flight_ = any_flight_ || flight_.back() > Time{};
     begin_.push_back(static_cast<std::uint32_t>(crossings_.size()));
     double rate = protocol.limit.count() > 0 ? protocol.limit.count()
                                              : std::numeric_limits<double>::infinity();

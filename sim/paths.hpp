@@ -11,7 +11,10 @@
 
 namespace rehearse {
 
-/// By ConnectionId. A transfer occupies all its crossings at one rate, after `latency` has passed.
+/// By ConnectionId. A transfer occupies all its crossings at one rate, between two waits:
+///
+///   plain   |── lead ──|── bytes ──|             lead + flight = latency; a stream is held until
+///   posted             |── bytes ──|── flight ──|     the bytes are through
 class Paths {
  public:
   using Crossing = FoldedPath::Crossing;
@@ -27,6 +30,11 @@ class Paths {
   }
   /// Of the longest branch, with the protocol's overhead per message.
   Time latency(ConnectionId id) const { return latency_[index(id)]; }
+  /// The part of the latency that passes before the first byte moves: all, or none when posted.
+  Time lead(ConnectionId id) const { return latency_[index(id)] - flight_[index(id)]; }
+  /// The part that passes after the last byte has left, while the stream is free again.
+  Time flight(ConnectionId id) const { return flight_[index(id)]; }
+  bool any_flight() const { return any_flight_; }
   /// The protocol's limit, the connection's, the narrowest link (over its weight): the rate alone.
   BytesPerSecond rate_alone(ConnectionId id) const { return rate_alone_[index(id)]; }
   /// Lowers a connection's rate alone; for plans that pace what they have just laid out.
@@ -37,7 +45,8 @@ class Paths {
  private:
   std::vector<std::uint32_t> begin_{0};
   std::vector<Crossing> crossings_;
-  std::vector<Time> latency_;
+  std::vector<Time> latency_, flight_;
+  bool any_flight_ = false;
   std::vector<BytesPerSecond> rate_alone_;
 };
 
@@ -58,6 +67,13 @@ class CrossedLinks {
   std::vector<std::uint32_t> dense_;
   std::unordered_map<LinkId, std::uint32_t> sparse_;
 };
+
+/// How long an op is still under way when its stream is free for the next one. Asked for every op
+/// of programs that post nothing, so those are told apart first.
+inline Time flight_of(const Program& program, const Paths& paths, const Program::Op& op) {
+  if (!paths.any_flight() || op.kind != WorkKind::transfer) return Time{};
+  return paths.flight(program.transfer(op).connection);
+}
 
 /// The protocol of a connection; a Program without any has one plain protocol.
 const Protocol& protocol_of(const Program& program, const Connection& connection);

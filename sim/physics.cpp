@@ -28,7 +28,7 @@ class Laws {
   void check() {
     sizes_match();
     const StreamTable streams{program_};
-    std::vector<OpId> last_on_stream(streams.size(), no_op);
+    std::vector<Lane> lanes(streams.size());
     std::vector<Load> carried(program_.connections().size());
     Time last;
     for (std::size_t i = 0; i < program_.size(); ++i) {
@@ -37,7 +37,7 @@ class Laws {
       time_is_finite(id);
       causes_come_first(id);
       for (const Rank rank : ranks_of(program_, op))
-        stream_is_in_order(id, last_on_stream[streams.number(rank, op.stream)]);
+        stream_is_in_order(id, lanes[streams.number(rank, op.stream)]);
       work_takes_its_time(id, op);
       last = std::max(last, span(id).end);
       if (op.kind != WorkKind::transfer) continue;
@@ -80,7 +80,19 @@ class Laws {
     if (blocker == no_op) return;
     if (index(blocker) >= program_.size())
       fail(program_.describe(id) + " waited for an op that does not exist");
-    if (span(id).begin < span(blocker).end) began_early(id, blocker, "what it waited for,");
+    if (span(id).begin < span(blocker).end && !may_overtake(id, blocker))
+      began_early(id, blocker, "what it waited for,");
+  }
+
+  // Whoever waited for its stream only may begin while the op before it is in flight.
+  bool may_overtake(OpId id, OpId blocker) const {
+    const Program::Op &op = program_[id], &before = program_[blocker];
+    return op.rank == before.rank && op.stream == before.stream &&
+           span(id).begin >= stream_free(blocker);
+  }
+
+  Time stream_free(OpId id) const {
+    return span(id).end - flight_of(program_, paths_, program_[id]);
   }
 
   [[noreturn]] void began_early(OpId id, OpId cause, std::string_view role) const {
@@ -88,24 +100,37 @@ class Laws {
                      span(id).begin.ps(), role, program_.describe(cause), span(cause).end.ps()));
   }
 
-  // Program order on every stream, hence also no overlap.
-  void stream_is_in_order(OpId id, OpId& previous) const {
-    if (previous != no_op && previous != id && span(id).begin < span(previous).end)
-      began_early(id, previous, "the op before it on its stream,");
-    previous = id;
+  struct Lane {
+    OpId last = no_op;
+    Time free;
+  };
+
+  // Program order on every stream, hence also no overlap but with what is in flight.
+  void stream_is_in_order(OpId id, Lane& lane) const {
+    if (span(id).begin < lane.free && lane.last != id)
+      fail(
+          fmt::format("{} begins at {} ps, before the op before it on its stream, {}, frees "
+                      "it at {} ps",
+                      program_.describe(id), span(id).begin.ps(), program_.describe(lane.last),
+                      lane.free.ps()));
+    lane = {id, stream_free(id)};
   }
 
   void work_takes_its_time(OpId id, const Program::Op& op) const {
     const Time took = span(id).end - span(id).begin;
-    Time least;
-    if (op.kind == WorkKind::compute) least = program_.compute(op).fixed;
+    Time least, granted;
     if (op.kind == WorkKind::transfer) least = least_of(program_.transfer(op));
-    if (took < least)
+    if (op.kind == WorkKind::compute) {
+      least = program_.compute(op).fixed;
+      // It may use the rest of the picosecond in which the kernel before it ended (compute_units).
+      granted = Time::picoseconds(1);
+    }
+    if (took + granted < least)
       fail(fmt::format("{} took {} ps, but needs {} ps alone", program_.describe(id), took.ps(),
                        least.ps()));
   }
 
-  // Latency, then the wire's bytes at the narrowest link's rate.
+  // Its latency, and the wire's bytes at the narrowest link's rate.
   Time least_of(const Transfer& transfer) const {
     const double rate = paths_.rate_alone(transfer.connection).count();
     if (std::isnan(rate) || rate <= 0)

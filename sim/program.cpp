@@ -74,11 +74,6 @@ OpId Program::add_collective(Stream stream, Label label, Collective work,
   return add({rank, stream, WorkKind::collective, which, label}, after);
 }
 
-std::span<const OpId> Program::after(OpId id) const {
-  const std::size_t begin = after_begin_[index(id)], end = after_begin_[index(id) + 1];
-  return std::span{after_}.subspan(begin, end - begin);
-}
-
 std::span<const Access> Program::accesses(const Op& op) const {
   ASSERT(op.kind == WorkKind::compute);
   const ComputeWork& work = computes_[op.work];

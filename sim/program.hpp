@@ -14,6 +14,7 @@
 
 #include "sim/ids.hpp"
 #include "sim/large_vector.hpp"
+#include "sim/precision.hpp"
 #include "sim/units.hpp"
 #include "topology/topology.hpp"
 
@@ -52,15 +53,29 @@ enum class Combine : std::uint8_t { overwrite, sum };
 /// One way for bytes between ranks, made once and used by many transfers, as NCCL's channels do.
 /// A multicast leaves the source once and the switch copies it; a switch_reduce enters the target
 /// once because the switch has added it up (NVLS, SHARP). Its source may be among the others.
+/// A posted one leaves its stream free for the next op once its last byte has left: the latency
+/// passes on the way, as in NCCL's FIFO, and those who name the transfer wait for its arrival.
+/// Transfers of one posted connection on one stream arrive in order.
+/// One by kernels, as NCCL's collectives are, takes a share of the compute rate at all its ends
+/// while it is under way (Accelerator::communication_share).
 struct Connection {
   enum class Shape : std::uint8_t { point_to_point, multicast, switch_reduce };
   Rank source{}, target{};     // multicast: the source; switch_reduce: the target
   std::uint16_t channel = 0;   // chooses among equal routes
   std::uint16_t protocol = 0;  // index into Program::protocols
   Shape shape = Shape::point_to_point;
+  bool posted = false;
+  bool by_kernels = false;
   BytesPerSecond limit{};    // its lane's share of what it crosses; zero: none
   std::vector<Rank> others;  // multicast: the targets; switch_reduce: the sources
   friend bool operator==(const Connection&, const Connection&) = default;
+};
+
+/// The shape of a matrix product C[m,n] = A[m,k] B[k,n], `batch` times over: it tells how well
+/// tiles fill a device. m = 0: the kernel is none.
+struct Gemm {
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  friend bool operator==(const Gemm&, const Gemm&) = default;
 };
 
 /// A kernel: what it does in all, and the HBM bytes it touches (the roofline's other axis).
@@ -68,6 +83,8 @@ struct Compute {
   Flops flops;
   Bytes traffic;
   Time fixed;  // known duration, added to what the cost model says (a pause, a measured kernel)
+  Gemm gemm{};
+  std::optional<Precision> math{};  // whose peak bounds the flops; none: the device's best
   friend bool operator==(const Compute&, const Compute&) = default;
 };
 
@@ -167,7 +184,10 @@ class Program {
   std::size_t transfer_count() const { return transfers_.size(); }
   std::span<const Op> ops() const { return ops_; }
   const Op& operator[](OpId id) const { return ops_[index(id)]; }
-  std::span<const OpId> after(OpId id) const;
+  std::span<const OpId> after(OpId id) const {
+    const std::size_t begin = after_begin_[index(id)], end = after_begin_[index(id) + 1];
+    return {after_.data() + begin, end - begin};
+  }
   const Compute& compute(const Op& op) const { return computes_[op.work].compute; }
   std::span<const Access> accesses(const Op& op) const;
   const Transfer& transfer(const Op& op) const { return transfers_[op.work]; }

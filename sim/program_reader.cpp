@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <unordered_map>
 
 #include "sim/program_text.hpp"
+#include "sim/program_words.hpp"
 #include "sim/quantity_text.hpp"
 #include "sim/text_line.hpp"
 
@@ -16,14 +15,10 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::uint64_t most_ranks = 1u << 24, most_bytes = 1ull << 50, most_copies = 1u << 24;
 // Sums over the whole program stay well inside 63 bits.
 constexpr double most_in_all = 4e18;
 
-constexpr std::array kinds{CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
-                           CollectiveKind::all_gather, CollectiveKind::broadcast,
-                           CollectiveKind::reduce,     CollectiveKind::all_to_all,
-                           CollectiveKind::send_recv};
+using namespace program_words;
 
 class Reader {
  public:
@@ -147,17 +142,6 @@ class Reader {
     program_.protocols.push_back(std::move(protocol));
   }
 
-  // The readers of quantities know no place; this adds it.
-  template <class Value>
-  static Value quantity(TextLine& line, std::string_view what, Value (*parse)(std::string_view)) {
-    const std::string_view text = line.word(what);
-    try {
-      return parse(text);
-    } catch (const InputError& error) {
-      line.fail(error.problems().front().message);
-    }
-  }
-
   Time time(TextLine& line) {
     const Time value = quantity(line, "a time", parse_time);
     add_to(time_in_all_, static_cast<double>(value.ps()), line, "the times of this program");
@@ -167,32 +151,6 @@ class Reader {
   static void add_to(double& sum, double value, TextLine& line, std::string_view what) {
     sum += value;
     if (!(sum <= most_in_all)) line.fail(fmt::format("{} add up to too much", what));
-  }
-
-  static Rank rank(TextLine& line) {
-    return static_cast<Rank>(line.integer("a rank", most_ranks - 1));
-  }
-  static Bytes bytes(TextLine& line, std::string_view what) {
-    return Bytes{static_cast<std::int64_t>(line.integer(what, most_bytes))};
-  }
-
-  static std::vector<Rank> ranks(TextLine& line) {
-    std::vector<Rank> list;
-    do list.push_back(rank(line));
-    while (line.accept(","));
-    return list;
-  }
-
-  static Slice slice(TextLine& line) {
-    Slice slice;
-    slice.buffer = static_cast<Buffer>(line.integer("a buffer", UINT32_MAX));
-    line.expect("[");
-    slice.offset = bytes(line, "an offset");
-    line.expect(",");
-    line.expect("+");
-    slice.size = bytes(line, "a size");
-    line.expect("]");
-    return slice;
   }
 
   void read_connection(TextLine line) {
@@ -217,6 +175,8 @@ class Reader {
       connection.protocol = static_cast<std::uint16_t>(line.integer("a protocol", known - 1));
     }
     if (line.accept("limit")) connection.limit = quantity(line, "a bandwidth", parse_bandwidth);
+    connection.posted = line.accept("posted");
+    connection.by_kernels = line.accept("by_kernels");
     line.expect_end();
     program_.connect(std::move(connection));
   }
@@ -243,12 +203,6 @@ class Reader {
     line.expect_end();
   }
 
-  static std::uint32_t copies(TextLine& line) {
-    const std::uint64_t value = line.integer("a number of copies", most_copies);
-    if (value == 0) line.fail("the number of copies must be at least 1");
-    return static_cast<std::uint32_t>(value);
-  }
-
   void check_folds() {
     const auto missing = std::find(is_folded_.begin(), is_folded_.end(), false);
     if (missing == is_folded_.end()) return;
@@ -256,13 +210,6 @@ class Reader {
         {{file_},
          fmt::format("{} of {} connections have no 'fold'; fold all or none",
                      std::count(missing, is_folded_.end(), false), is_folded_.size())});
-  }
-
-  static Stream stream(TextLine& line) {
-    if (line.accept("compute")) return Stream::compute;
-    if (line.accept("copy")) return Stream::copy;
-    line.expect("comm");
-    return comm_lane(line.integer("a lane", UINT16_MAX - index(Stream::comm)));
   }
 
   void read_op(TextLine line) {
@@ -307,9 +254,7 @@ class Reader {
   }
 
   void read_compute(TextLine& line, Rank where, Stream queue) {
-    Compute work;
-    if (line.accept("flops")) work.flops = Flops{line.number("an amount of work")};
-    if (line.accept("traffic")) work.traffic = bytes(line, "memory traffic");
+    Compute work = kernel(line);
     if (line.accept("fixed")) work.fixed = time(line);
     std::vector<Access> accesses;
     for (bool writes = false; (writes = line.accept("writes")) || line.accept("reads");)
@@ -353,15 +298,7 @@ class Reader {
 
   void read_collective(TextLine& line, Rank where, Stream queue) {
     Collective work;
-    const std::string_view name = line.word("a collective");
-    const auto kind = std::find_if(kinds.begin(), kinds.end(),
-                                   [&](CollectiveKind k) { return to_string(k) == name; });
-    if (kind == kinds.end()) {
-      std::vector<std::string> known;
-      for (const CollectiveKind k : kinds) known.emplace_back(to_string(k));
-      line.fail(fmt::format("unknown collective '{}'{}", name, did_you_mean(name, known)));
-    }
-    work.kind = *kind;
+    work.kind = collective_kind(line);
     line.expect("group");
     work.group = ranks(line);
     if (work.group.front() != where) line.fail("the op is on the first rank of its group");

@@ -92,7 +92,7 @@ class Writer {
     if (connection.channel != 0) put(" channel {}", connection.channel);
     if (connection.protocol != 0) put(" protocol {}", connection.protocol);
     if (connection.limit.count() != 0) put(" limit {}", to_text(connection.limit));
-    put("\n");
+    put("{}{}\n", connection.posted ? " posted" : "", connection.by_kernels ? " by_kernels" : "");
   }
 
   void folded(std::size_t c) {
@@ -142,6 +142,10 @@ class Writer {
     put("compute");
     if (work.flops != Flops{}) put(" flops {}", work.flops.count());
     if (work.traffic != Bytes{}) put(" traffic {}", work.traffic.count());
+    const Gemm& gemm = work.gemm;
+    if (gemm != Gemm{}) put(" gemm {} {} {}", gemm.m, gemm.n, gemm.k);
+    if (gemm.batch != 1) put(" batch {}", gemm.batch);
+    if (work.math) put(" math {}", to_string(*work.math));
     if (work.fixed != Time{}) put(" fixed {}", to_text(work.fixed));
     for (const Access& access : program_.accesses(op))
       slice(access.writes ? " writes " : " reads ", access.slice);

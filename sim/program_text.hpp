@@ -3,18 +3,19 @@
 //   rehearse program 1
 //   protocol "LL128" overhead 1.9us payload 0.9375 limit 20GB/s
 //   name "ring_all_reduce"
-//   connection c0: 0 -> 1 channel 3 protocol 0 limit 12.5GB/s
+//   connection c0: 0 -> 1 channel 3 protocol 0 limit 12.5GB/s posted by_kernels
 //   connection c1: multicast 0 -> 1,2,3            connection c2: switch_reduce 1,2,3 -> 0
 //   fold c0: latency 3ns stands_for 16 links 4*1,7*2
 //   op 0: rank 0 comm 0 transfer c0 sum 0[0,+512] -> 0[0,+512] wire 512 "ring_all_reduce" 4
 //   op 1: rank 1 compute compute flops 1e9 fixed 2us reads 0[0,+512] after 0 "add"
 //   op 2: rank 1 compute marker after 0,1 "done"
 //   op 3: rank 0 comm 0 collective all_reduce group 0,1 data 0[0,+512] "dp"
+//   op 4: rank 1 compute compute flops 2e6 traffic 60000 gemm 100 50 200 batch 2 math bf16 "qkv"
 //
 // One statement a line, `#` begins a comment. Ops and connections are named by any word and may be
 // used before their line, so a program that waits in a circle can be written down. A slice is
-// BUFFER[OFFSET,+SIZE]; sizes, offsets, wire and traffic are bytes. What is left out is zero
-// (payload and stands_for: one).
+// BUFFER[OFFSET,+SIZE]; sizes, offsets, wire and traffic are bytes; a gemm is its m, n and k. What
+// is left out is zero (payload, stands_for and batch: one).
 #pragma once
 
 #include <string>

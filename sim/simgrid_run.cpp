@@ -2,6 +2,7 @@
 // exist as SimGrid activities, and no actor is needed.
 //
 //   transfer ready ──latency (timer)──▶ Comm over exactly its links ──completion──▶ next ops ready
+//   posted transfer: the Comm first ──▶ its stream is free ──latency (timer)──▶ the others ready
 //   compute ready ──▶ timer, or Exec where kernels of several streams share a rank ──▶ …
 //
 // SimGrid's network models are TCP's: CM02 weights a flow by its round-trip time and LV08 adds
@@ -23,6 +24,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/compute_units.hpp"
 #include "sim/stream_table.hpp"
 
 namespace rehearse {
@@ -41,10 +43,11 @@ constexpr std::array settings{
 // What a rank computes in a second, in picoseconds of a kernel alone.
 constexpr double unit_speed = 1e12;
 
-/// Who waits for whom: by op, how many must finish first, and the ops it lets go.
+/// Who waits for whom: by op, how many must go first, the ops that name it, and the one behind it
+/// on its stream.
 struct Waiting {
   std::vector<std::uint32_t> pending, begin;
-  std::vector<OpId> next;
+  std::vector<OpId> next, behind;
 
   explicit Waiting(const Program& program);
   std::span<const OpId> successors(OpId id) const {
@@ -52,40 +55,35 @@ struct Waiting {
   }
 };
 
-// Calls visit(before, op) for each edge and for each pair of neighbours on a stream.
-template <class Visit>
-void each_dependency(const Program& program, Visit visit) {
+Waiting::Waiting(const Program& program)
+    : pending(program.size()), begin(program.size() + 1), behind(program.size(), no_op) {
   const StreamTable streams{program};
   std::vector<OpId> last(streams.size(), no_op);
   for (std::size_t i = 0; i < program.size(); ++i) {
     const auto id = static_cast<OpId>(i);
-    const Program::Op& op = program[id];
-    for (const OpId before : program.after(id)) visit(before, id);
-    OpId& previous = last[streams.number(op.rank, op.stream)];
-    if (previous != no_op) visit(previous, id);
+    for (const OpId before : program.after(id)) ++begin[index(before) + 1];
+    OpId& previous = last[streams.number(program[id].rank, program[id].stream)];
+    pending[i] = static_cast<std::uint32_t>(program.after(id).size()) + (previous != no_op);
+    if (previous != no_op) behind[index(previous)] = id;
     previous = id;
   }
-}
-
-Waiting::Waiting(const Program& program) : pending(program.size()), begin(program.size() + 1) {
-  each_dependency(program, [&](OpId before, OpId id) {
-    ++pending[index(id)];
-    ++begin[index(before) + 1];
-  });
   for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
   next.resize(begin.back());
   std::vector<std::uint32_t> fill(begin.begin(), begin.end() - 1);
-  each_dependency(program, [&](OpId before, OpId id) { next[fill[index(before)]++] = id; });
+  for (std::size_t i = 0; i < program.size(); ++i)
+    for (const OpId before : program.after(static_cast<OpId>(i)))
+      next[fill[index(before)]++] = static_cast<OpId>(i);
 }
 
 /// The platform: each link of the Topology that is crossed, and for each different way one host
 /// whose route to the common target is exactly that way. Multicasts need no special case.
 class Platform {
  public:
-  Platform(const Program& program, const Paths& paths, const Topology& topology);
+  Platform(const Program& program, const Paths& paths, const Topology& topology,
+           const ComputeUnits& slowing);
   /// nullptr where the connection crosses no link.
   sg::Host* source(ConnectionId id) const { return sources_[index(id)]; }
-  /// nullptr where the kernels of a rank cannot meet, as all are on one stream.
+  /// nullptr where a rank's kernels neither meet others nor communication that slows them.
   sg::Host* unit(Rank rank) const {
     const auto found = units_.find(rank);
     return found == units_.end() ? nullptr : found->second;
@@ -96,7 +94,7 @@ class Platform {
   /// The links crossed, and the rate of a flow alone on them.
   using Way = std::pair<std::vector<LinkId>, double>;
   sg::Host* add_source(const Way& way, std::size_t number, const Topology& topology);
-  void add_units(const Program& program);
+  void add_units(const Program& program, const Topology& topology, const ComputeUnits& slowing);
   sg::Link* link(LinkId id, const Topology& topology);
 
   sg::NetZone* zone_ = sg::create_star_zone("machine");
@@ -106,7 +104,8 @@ class Platform {
   std::map<Rank, sg::Host*> units_;
 };
 
-Platform::Platform(const Program& program, const Paths& paths, const Topology& topology) {
+Platform::Platform(const Program& program, const Paths& paths, const Topology& topology,
+                   const ComputeUnits& slowing) {
   zone_->add_route(nullptr, target_->get_netpoint(), nullptr, nullptr,
                    std::vector<sg::LinkInRoute>{}, false);
   std::map<Way, sg::Host*> hosts;
@@ -121,17 +120,24 @@ Platform::Platform(const Program& program, const Paths& paths, const Topology& t
     if (is_new && !way.first.empty()) found->second = add_source(way, hosts.size(), topology);
     sources_.push_back(found->second);
   }
-  add_units(program);
+  add_units(program, topology, slowing);
   zone_->seal();
 }
 
-void Platform::add_units(const Program& program) {
+void Platform::add_units(const Program& program, const Topology& topology,
+                         const ComputeUnits& slowing) {
   std::map<Rank, Stream> stream_of;
   for (const Program::Op& op : program.ops()) {
     if (op.kind != WorkKind::compute) continue;
     const auto [first, is_new] = stream_of.try_emplace(op.rank, op.stream);
     if (is_new || first->second == op.stream || units_.contains(op.rank)) continue;
     units_[op.rank] = zone_->create_host("unit " + std::to_string(index(op.rank)), unit_speed);
+  }
+  // A second speed for the time in which communication takes its share.
+  for (std::uint32_t r = 0; r < topology.rank_count(); ++r) {
+    const auto rank = static_cast<Rank>(r);
+    const std::vector<double> speeds{unit_speed, unit_speed * slowing.kept(rank)};
+    if (slowing.slows(rank)) units_[rank] = zone_->create_host("unit " + std::to_string(r), speeds);
   }
 }
 
@@ -172,7 +178,8 @@ class Run {
         durations_{durations},
         spans_{spans},
         waiting_{program},
-        platform_{program, paths, topology} {}
+        slowing_{program, topology},
+        platform_{program, paths, topology, slowing_} {}
 
   std::size_t go(const sg::Engine& engine);
 
@@ -185,8 +192,11 @@ class Run {
   template <class Action>
   void after(Time delay, Action action);
   void track(OpId id, sg::ActivityPtr activity);
-  void finish_after(OpId id, Time delay);
-  void finish(OpId id);
+  void work_done_after(OpId id, Time delay);
+  void work_done(OpId id);
+  void free_stream(OpId id);
+  void finish(OpId id, Time end);
+  void release(OpId id, OpId blocker);
   void begin_ready();
 
   const Program& program_;
@@ -194,7 +204,9 @@ class Run {
   std::span<const Time> durations_;
   std::span<Timeline::Span> spans_;
   Waiting waiting_;
+  ComputeUnits slowing_;
   Platform platform_;
+  std::map<Rank, std::uint32_t> taken_;  // transfers by kernels under way at a rank
   std::vector<OpId> ready_;
   bool is_beginning_ = false;
   std::size_t finished_ = 0;
@@ -219,7 +231,7 @@ std::size_t Run::go(const sg::Engine& engine) {
     const auto slot = reinterpret_cast<std::size_t>(activity.get_data<void>());
     complete_.push_back(std::move(live_[slot].activity));
     free_.push_back(slot);
-    finish(live_[slot].op);
+    work_done(live_[slot].op);
     begin_ready();
   });
   sg::Engine::on_time_advance_cb([this](double) { complete_.clear(); });
@@ -244,7 +256,7 @@ void Run::begin(OpId id) {
   spans_[index(id)].begin = now();
   switch (op.kind) {
     case WorkKind::marker:
-      return finish(id);
+      return work_done(id);
     case WorkKind::compute:
       return begin_compute(id, op);
     case WorkKind::transfer:
@@ -257,7 +269,7 @@ void Run::begin(OpId id) {
 void Run::begin_compute(OpId id, const Program::Op& op) {
   const Time alone = durations_[op.work];
   sg::Host* const unit = platform_.unit(op.rank);
-  if (unit == nullptr || alone == Time{}) return finish_after(id, alone);
+  if (unit == nullptr || alone == Time{}) return work_done_after(id, alone);
   const sg::ExecPtr exec = sg::Exec::init();
   exec->set_flops_amount(static_cast<double>(alone.ps()));
   track(id, exec);
@@ -266,19 +278,21 @@ void Run::begin_compute(OpId id, const Program::Op& op) {
 }
 
 void Run::begin_transfer(OpId id) {
-  const Time latency = paths_.latency(program_.transfer(program_[id]).connection);
-  if (latency == Time{}) return move_bytes(id);
-  after(latency, [this, id] { move_bytes(id); });
+  for (const Rank rank : slowing_.slowed(program_.transfer(program_[id]).connection))
+    if (taken_[rank]++ == 0) platform_.unit(rank)->set_pstate(1);
+  const Time lead = paths_.lead(program_.transfer(program_[id]).connection);
+  if (lead == Time{}) return move_bytes(id);
+  after(lead, [this, id] { move_bytes(id); });
 }
 
 void Run::move_bytes(OpId id) {
   const Transfer& transfer = program_.transfer(program_[id]);
-  if (transfer.wire == Bytes{0}) return finish(id);
+  if (transfer.wire == Bytes{0}) return work_done(id);
   const BytesPerSecond alone = paths_.rate_alone(transfer.connection);
   sg::Host* const source = platform_.source(transfer.connection);
   if (source == nullptr) {  // a rank to itself: no link, at most a protocol's limit
-    if (std::isinf(alone.count())) return finish(id);
-    return finish_after(id, Time::round(transfer.wire / alone));
+    if (std::isinf(alone.count())) return work_done(id);
+    return work_done_after(id, Time::round(transfer.wire / alone));
   }
   const sg::CommPtr comm = sg::Comm::sendto_init();
   comm->set_payload_size(static_cast<std::uint64_t>(transfer.wire.count()));
@@ -298,9 +312,21 @@ void Run::track(OpId id, sg::ActivityPtr activity) {
   live_[slot] = {id, std::move(activity)};
 }
 
-void Run::finish_after(OpId id, Time delay) {
-  if (delay == Time{}) return finish(id);
-  after(delay, [this, id] { finish(id); });
+void Run::work_done_after(OpId id, Time delay) {
+  if (delay == Time{}) return work_done(id);
+  after(delay, [this, id] { work_done(id); });
+}
+
+// Kernels have run, bytes have left; what is posted arrives later, exactly a latency after the
+// moment at which the next op may begin.
+void Run::work_done(OpId id) {
+  const Program::Op& op = program_[id];
+  const Time least = op.kind == WorkKind::compute ? durations_[op.work] : Time{};
+  told_ = std::max(now(), spans_[index(id)].begin + least);
+  free_stream(id);
+  const Time flight = flight_of(program_, paths_, op), end = told_ + flight;
+  if (flight == Time{}) return finish(id, end);
+  after(flight, [this, id, end] { finish(id, end); });
 }
 
 // On a whole picosecond, so that what only waits ends exactly when it should.
@@ -312,17 +338,25 @@ void Run::after(Time delay, Action action) {
   });
 }
 
-void Run::finish(OpId id) {
-  Timeline::Span& span = spans_[index(id)];
-  const Program::Op& op = program_[id];
-  const Time least = op.kind == WorkKind::compute ? durations_[op.work] : Time{};
-  span.end = told_ = std::max(now(), span.begin + least);
+void Run::free_stream(OpId id) {
+  if (program_[id].kind == WorkKind::transfer)
+    for (const Rank rank : slowing_.slowed(program_.transfer(program_[id]).connection))
+      if (--taken_[rank] == 0) platform_.unit(rank)->set_pstate(0);
+  const OpId behind = waiting_.behind[index(id)];
+  if (behind != no_op) release(behind, id);
+}
+
+void Run::finish(OpId id, Time end) {
+  spans_[index(id)].end = end;
+  told_ = std::max(told_, end);
   ++finished_;
-  for (const OpId next : waiting_.successors(id)) {
-    if (--waiting_.pending[index(next)] > 0) continue;
-    spans_[index(next)].blocker = id;
-    ready_.push_back(next);
-  }
+  for (const OpId next : waiting_.successors(id)) release(next, id);
+}
+
+void Run::release(OpId id, OpId blocker) {
+  if (--waiting_.pending[index(id)] > 0) return;
+  spans_[index(id)].blocker = blocker;
+  ready_.push_back(id);
 }
 
 }  // namespace

@@ -35,8 +35,7 @@ StreamTable::StreamTable(const Program& program) {
     }
 }
 
-std::uint32_t StreamTable::number(Rank rank, Stream stream) const {
-  if (!dense_.empty()) return dense_[index(stream) * ranks_ + index(rank)];
+std::uint32_t StreamTable::rare_number(Rank rank, Stream stream) const {
   return sparse_.at(key_of(rank, stream));
 }
 

@@ -22,9 +22,14 @@ class StreamTable {
   /// How many (rank, stream) pairs the program uses.
   std::size_t size() const { return size_; }
   /// The pair must be one that the program uses.
-  std::uint32_t number(Rank rank, Stream stream) const;
+  std::uint32_t number(Rank rank, Stream stream) const {
+    if (dense_.empty()) return rare_number(rank, stream);
+    return dense_[index(stream) * ranks_ + index(rank)];
+  }
 
  private:
+  std::uint32_t rare_number(Rank rank, Stream stream) const;
+
   static constexpr std::uint32_t unused = UINT32_MAX;
   std::size_t size_ = 0, ranks_ = 0;
   // A table where it is small beside the program, which is the rule; a map for odd numberings, so

@@ -102,6 +102,10 @@ class Inspector {
     const Compute& work = program_.compute(op);
     if (!(work.flops.count() >= 0) || work.traffic < Bytes{0} || work.fixed < Time{})
       complain(id, "has a negative amount of work");
+    const Gemm& gemm = work.gemm;
+    if (gemm != Gemm{} && (gemm.m <= 0 || gemm.n <= 0 || gemm.k <= 0 || gemm.batch <= 0))
+      complain(id, fmt::format("multiplies {} x {} x {} matrices, {} times", gemm.m, gemm.n, gemm.k,
+                               gemm.batch));
     for (const Access& access : program_.accesses(op)) slice(id, access.slice);
   }
 

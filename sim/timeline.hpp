@@ -15,7 +15,8 @@ enum class Wait : std::uint8_t { nothing, input, stream };
 struct Timeline {
   struct Span {
     Time begin, end;
-    OpId blocker = no_op;  // whose end let this op begin; no_op: it began at once
+    /// Whose end let this op begin, or who freed its stream; no_op: it began at once.
+    OpId blocker = no_op;
     friend bool operator==(const Span&, const Span&) = default;
   };
   /// A transfer that shared links: how much longer it took than alone, and which link held it last.

@@ -48,6 +48,9 @@ constexpr Seconds operator/(Bytes b, BytesPerSecond rate) {
 constexpr Seconds operator/(Flops f, FlopsPerSecond rate) {
   return Seconds{f.count() / rate.count()};
 }
+constexpr FlopsPerSecond operator/(Flops f, Seconds t) {
+  return FlopsPerSecond{f.count() / t.count()};
+}
 constexpr BytesPerSecond operator/(Bytes b, Seconds t) {
   return BytesPerSecond{static_cast<double>(b.count()) / t.count()};
 }

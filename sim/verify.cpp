@@ -6,6 +6,9 @@
 //
 // Only the last writer and the latest readers are kept: whoever is ordered after them is ordered
 // after all before them, and whoever is not is a race already.
+//
+// A posted transfer has read its source when its stream is free, and has written its target when it
+// has arrived. Behind it on its connection the next arrives later, so writes there are in order.
 #include "sim/verify.hpp"
 
 #include <fmt/format.h>
@@ -119,7 +122,7 @@ class RaceFinder {
     for (auto at = first; at != last; ++at) {
       if (begin < at->first) segments.emplace_hint(at, begin, Segment{at->first, no_op, {id}});
       std::vector<OpId>& readers = at->second.readers;
-      std::erase_if(readers, [&](OpId reader) { return order_.before(reader); });
+      std::erase_if(readers, [&](OpId reader) { return order_.left_before(reader); });
       readers.push_back(id);
       begin = at->second.end;
     }
@@ -129,13 +132,14 @@ class RaceFinder {
   void check(OpId id, Rank rank, Buffer buffer, const Segments::value_type& segment, bool writes) {
     const Segment& state = segment.second;
     const Bytes begin{segment.first}, end{state.end};
-    const auto race_with = [&](OpId other, bool other_writes) {
-      if (other == no_op || other == id || order_.before(other)) return;
-      report({other, id, other_writes, writes, rank, buffer, begin, end});
-    };
-    race_with(state.writer, true);
-    if (writes)
-      for (const OpId reader : state.readers) race_with(reader, false);
+    const OpId writer = state.writer;
+    if (writer != no_op && writer != id &&
+        !(writes ? order_.before_arrival(writer) : order_.before(writer)))
+      report({writer, id, true, writes, rank, buffer, begin, end});
+    if (!writes) return;
+    for (const OpId reader : state.readers)
+      if (reader != id && !order_.left_before(reader))
+        report({reader, id, false, true, rank, buffer, begin, end});
   }
 
   // Neighbouring segments of the same pair are one race with a longer range.

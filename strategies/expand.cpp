@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
+#include <tuple>
 
 #include "sim/cost_model.hpp"
 #include "sim/error.hpp"
@@ -90,8 +92,13 @@ class Expansion {
         inputs.insert(copied_.at(before));
       }
     }
-    if (const auto tail = tails_.find({rank, program_[id].stream}); tail != tails_.end())
+    const Queue queue{rank, program_[id].stream};
+    if (const auto tail = tails_.find(queue); tail != tails_.end())
       inputs.insert(tail->second.begin(), tail->second.end());
+    // Its transfers run on lanes of their own, so what comes before it on the stream must be named.
+    if (const auto before = last_copied_.find(queue);
+        before != last_copied_.end() && program_[id].kind == WorkKind::collective)
+      inputs.insert(before->second);
     return {inputs.begin(), inputs.end()};
   }
 
@@ -108,6 +115,7 @@ class Expansion {
       made = out_.add_transfer(op.stream, op.label, program_.transfer(op), inputs);
     copied_.emplace(id, made);
     tails_.erase({op.rank, op.stream});
+    last_copied_[{op.rank, op.stream}] = made;
   }
 
   void expand(OpId id) {
@@ -118,21 +126,34 @@ class Expansion {
     for (const Rank rank : work.group) entry.at(index(rank)) = inputs_of(id, rank);
 
     const auto [how, protocol] = choice(shape, work.data.size);
-    const CollectiveRehearsal rehearsal(*how, shape, routing_, Detail::transfers);
+    const CollectiveRehearsal& rehearsal = rehearsal_of(*how, shape);
     const Room room = room_of(op.stream);
-    const Emission emission =
-        rehearsal.emit_into(out_, {work.data, work.result, room.scratch},
-                            {.protocol = protocol, .lane = room.lane, .entry = entry});
-    for (const Rank rank : work.group)
+    const Emission emission = rehearsal.emit_into(
+        out_, {work.data, work.result, room.scratch},
+        {.protocol = protocol, .lane = room.lane, .entry = entry, .by_kernels = true});
+    for (const Rank rank : work.group) {
       parts_[id][rank] = tails_[{rank, op.stream}] = emission.done(rank);
+      last_copied_.erase({rank, op.stream});
+    }
   }
 
-  std::pair<const Algorithm*, std::uint16_t> choice(const CollectiveShape& shape, Bytes size) {
+  using Choice = std::pair<const Algorithm*, std::uint16_t>;
+
+  // A step has the same few collectives over and over.
+  Choice choice(const CollectiveShape& shape, Bytes size) {
     if (options_.algorithm != "auto") return {&algorithm(options_.algorithm), options_.protocol};
-    const Roofline cost;
-    FastSimulator engine(routing_, cost);
-    const Candidate best = CollectiveChooser(shape, routing_, {}).at(size, engine).front();
+    auto& chooser = choosers_[{shape.kind, shape.root, shape.group}];
+    if (!chooser)
+      chooser = std::make_unique<CollectiveChooser>(shape, routing_, CollectiveChooser::Wish{});
+    const Candidate best = chooser->at(size, engine_).front();
     return {&algorithm(best.algorithm), best.protocol};
+  }
+
+  const CollectiveRehearsal& rehearsal_of(const Algorithm& how, const CollectiveShape& shape) {
+    auto& made = rehearsals_[{&how, Key{shape.kind, shape.root, shape.group}}];
+    if (!made)
+      made = std::make_unique<CollectiveRehearsal>(how, shape, routing_, Detail::transfers);
+    return *made;
   }
 
   // Collectives of one stream follow one another, so they may use the same lanes and scratch.
@@ -154,8 +175,14 @@ class Expansion {
   std::map<OpId, OpId> copied_;
   std::map<OpId, std::map<Rank, std::vector<OpId>>> parts_;  // of expanded collectives
   std::map<Queue, std::vector<OpId>> tails_;  // after a collective: what the next op waits for
+  std::map<Queue, OpId> last_copied_;         // the op before, where it is no collective
   std::map<Stream, std::size_t> rooms_;       // numbered as they come
   std::size_t first_lane_, first_scratch_;
+  using Key = std::tuple<CollectiveKind, std::uint32_t, std::vector<Rank>>;
+  std::map<Key, std::unique_ptr<CollectiveChooser>> choosers_;
+  std::map<std::pair<const Algorithm*, Key>, std::unique_ptr<CollectiveRehearsal>> rehearsals_;
+  Roofline cost_;
+  FastSimulator engine_{routing_, cost_};
 };
 
 }  // namespace

@@ -1,7 +1,5 @@
 // `rehearse bench COLLECTIVE --cluster NAME|FILE`: what nccl-tests would print there.
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -18,10 +16,12 @@
 #include "sim/program_text.hpp"
 #include "sim/quantity_text.hpp"
 #include "tools/bench_table.hpp"
+#include "tools/chart.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/engine.hpp"
 #include "tools/output_file.hpp"
+#include "tools/progress.hpp"
 #include "tools/trace_writer.hpp"
 #include "topology/cluster.hpp"
 
@@ -76,27 +76,6 @@ std::vector<std::string> lower_case(std::vector<std::string> words) {
   if (words.size() == 1 && words.front() == "auto") words.clear();
   return words;
 }
-
-std::int64_t peak_memory_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * 1024;
-}
-
-/// A line on a terminal while it goes on, nothing in a pipe.
-class Progress {
- public:
-  explicit Progress(bool quiet) : shown_{!quiet && isatty(STDERR_FILENO) == 1} {}
-  void show(std::size_t done, std::size_t all) const {
-    if (shown_) fmt::print(stderr, "\r{} of {} sizes", done, all);
-  }
-  ~Progress() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool shown_;
-};
 
 class Bench {
  public:
@@ -161,9 +140,6 @@ class Bench {
   }
 
   std::size_t node_count() const { return std::max<std::size_t>(topology_.node_count(), 1); }
-  static std::string counted_noun(std::size_t count, std::string_view noun) {
-    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-  }
 
   std::size_t outputs_on_stdout() const {
     std::size_t count = 0;
@@ -183,9 +159,9 @@ class Bench {
                                    counted_noun(topology_.rank_count(), "rank"),
                                    counted_noun(node_count(), "node"), options_.engine)));
     std::string explanations;
-    const Progress progress(options_.quiet);
+    Progress progress(options_.quiet);
     for (const Bytes size : sizes_) {
-      progress.show(rows_.size(), sizes_.size());
+      progress.show(fmt::format("{} of {} sizes", rows_.size(), sizes_.size()));
       const std::vector<Candidate> candidates = chooser.at(size, *engine_);
       if (candidates.empty())
         throw InputError(

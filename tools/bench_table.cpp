@@ -8,6 +8,7 @@
 
 #include "sim/error.hpp"
 #include "sim/explain.hpp"
+#include "tools/chart.hpp"
 
 namespace rehearse {
 
@@ -29,16 +30,6 @@ std::string binary_size(Bytes size) {
   std::size_t unit = 0;
   while (count > 0 && count % 1024 == 0 && unit + 1 < std::size(units)) count /= 1024, ++unit;
   return fmt::format("{}{}", count, units[unit]);
-}
-
-std::string bar(double part, std::size_t width) {
-  static constexpr std::string_view eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  const auto units = static_cast<std::size_t>(
-      std::lround(std::clamp(part, 0.0, 1.0) * 8 * static_cast<double>(width)));
-  std::string text;
-  for (std::size_t i = 0; i < units / 8; ++i) text += "█";
-  text += eighths[units % 8];
-  return text;
 }
 
 }  // namespace

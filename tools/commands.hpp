@@ -9,7 +9,9 @@ class App;
 namespace rehearse {
 
 void add_bench_command(CLI::App& app);
+void add_predict_command(CLI::App& app);
 void add_program_command(CLI::App& app);
+void add_sweep_command(CLI::App& app);
 void add_topo_command(CLI::App& app);
 void add_validate_command(CLI::App& app);
 

@@ -1,6 +1,9 @@
 // Labels to kernel names: the collective's word is cut out, what is left is the algorithm.
 #include "tools/kernel_names.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 
 namespace rehearse {
@@ -37,18 +40,28 @@ std::string algorithm(std::string_view text) {
   return out;
 }
 
+const Words* words_in(std::string_view label) {
+  const auto found = std::find_if(words.begin(), words.end(), [&](const Words& candidate) {
+    return label.find(candidate.ours) != label.npos;
+  });
+  return found == words.end() ? nullptr : &*found;
+}
+
 }  // namespace
+
+KernelName nccl_kernel_name(std::string_view label, std::string_view type) {
+  const Words* const found = words_in(label);
+  if (found == nullptr) return {"ncclDevKernel_SendRecv", "send"};
+  const bool reduces = found->nccl.find("Reduce") != std::string_view::npos;
+  return {
+      fmt::format("ncclDevKernel_{}{}", found->nccl, reduces ? fmt::format("_Sum_{}", type) : ""),
+      std::string{found->kineto}};
+}
 
 KernelName kernel_name(std::string_view label) {
   std::string rest{label};
-  const Words* found = nullptr;
-  for (const Words& candidate : words) {
-    const std::size_t at = rest.find(candidate.ours);
-    if (at == std::string::npos) continue;
-    rest.replace(at, candidate.ours.size(), "_");
-    found = &candidate;
-    break;
-  }
+  const Words* const found = words_in(label);
+  if (found != nullptr) rest.replace(rest.find(found->ours), found->ours.size(), "_");
   KernelName name{"ncclDevKernel_", found ? std::string{found->kineto} : "send"};
   name.kernel += found ? found->nccl : "SendRecv";
   const std::string suffix = algorithm(rest);

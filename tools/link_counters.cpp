@@ -65,8 +65,8 @@ std::vector<LinkLoad> link_loads(const Program& program, const Timeline& timelin
     const Program::Op& op = program.ops()[i];
     if (op.kind != WorkKind::transfer) continue;
     const Transfer& transfer = program.transfer(op);
-    const Time end = timeline.spans[i].end;
-    const Time begin = timeline.spans[i].begin + paths.latency(transfer.connection);
+    const Time end = timeline.spans[i].end - paths.flight(transfer.connection);
+    const Time begin = timeline.spans[i].begin + paths.lead(transfer.connection);
     if (transfer.wire == Bytes{0} || begin >= end) continue;
     const double rate = (transfer.wire / (end - begin).seconds()).count();
     for (const Paths::Crossing& crossing : paths.crossings(transfer.connection)) {

@@ -15,6 +15,7 @@
 
 #include "sim/error.hpp"
 #include "tools/commands.hpp"
+#include "tools/version.hpp"
 
 namespace rehearse {
 namespace {
@@ -23,6 +24,10 @@ constexpr int exit_check_failed = 1, exit_bad_input = 2, exit_device = 3, exit_n
 
 constexpr const char* examples = R"(
 Examples:
+  rehearse predict scenarios/gpt3-175b.toml
+      one training step: how long, why, does it fit, what to try next
+  rehearse sweep scenarios/gpt3-175b.toml --axis tp=1..8*2 --axis pp=4..32*2
+      every combination, with the best marked
   rehearse bench all_reduce --cluster dgx-h100 --nodes 2
       what nccl-tests would print on two DGX H100, with a picture of the curve
   rehearse topo show dgx-a100
@@ -145,8 +150,10 @@ int main(int argc, char** argv) {
   occupy_standard_files();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe then fails the write, and finish() is told
   CLI::App app{"Rehearse a training run before you rent the GPUs.", "rehearse"};
-  app.set_version_flag("--version", "rehearse " REHEARSE_VERSION);
+  app.set_version_flag("--version", fmt::format("rehearse {}", version()));
   app.require_subcommand(1);
+  add_predict_command(app);
+  add_sweep_command(app);
   add_bench_command(app);
   add_topo_command(app);
   add_program_command(app);

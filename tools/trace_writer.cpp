@@ -1,94 +1,57 @@
 // Kineto's layout: a process per rank, a thread per stream, kernels as complete events ("X"),
 // dependencies across ranks as flows ("s" to "f"), links as counters ("C") on a process of their
-// own, because transfers that share a link overlap and slices of one thread must not. A space
-// follows every colon: HolisticTraceAnalysis finds the rank by "rank":\s+(\d+).
+// own, because transfers that share a link overlap and slices of one thread must not. For the same
+// reason a posted transfer's slice ends when its stream is free; what is left of its way is in its
+// arguments. A space follows every colon: HolisticTraceAnalysis finds the rank by "rank":\s+(\d+).
 #include "tools/trace_writer.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "sim/error.hpp"
 #include "sim/explain.hpp"
 #include "sim/stream_table.hpp"
 #include "tools/kernel_names.hpp"
 #include "tools/link_counters.hpp"
+#include "tools/trace_json.hpp"
 
 namespace rehearse {
 
 namespace {
 
-// With quotes; bytes that are no UTF-8 are replaced, since a label may come from a user's file.
-std::string json_string(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-// Microseconds with as many decimals as the picoseconds ask for, never through a double.
-std::string microseconds(Time time) {
-  const std::int64_t ps = time.ps();
-  if (ps % 1000 != 0) return fmt::format("{}.{:06}", ps / 1'000'000, ps % 1'000'000);
-  return fmt::format("{}.{:03}", ps / 1'000'000, ps % 1'000'000 / 1000);
-}
-
 class TraceWriter {
  public:
   TraceWriter(OutputFile& out, const Program& program, const Timeline& timeline, const Paths& paths,
               const Topology& topology, const TraceOptions& options)
-      : out_{out},
-        program_{program},
+      : program_{program},
         timeline_{timeline},
         paths_{paths},
         topology_{topology},
         options_{options},
-        shown_(topology.rank_count(), options.ranks.empty()) {
-    for (const Rank rank : options.ranks) shown_.at(index(rank)) = true;
+        shown_(shown(topology, options)),
+        json_{out, first(shown_), shown_.size()} {
     for (const std::string& name : program.names()) names_.push_back(kernel_name(name));
   }
 
   void run() {
-    const auto first = std::find(shown_.begin(), shown_.end(), true) - shown_.begin();
-    put("{{\"schemaVersion\": 1, \"displayTimeUnit\": \"ns\",\n"
-        "\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {}, \"world_size\": {}}},\n"
-        "\"traceEvents\": [",
-        first, shown_.size());
     name_tracks();
     for (std::size_t i = 0; i < program_.size(); ++i) op(static_cast<OpId>(i));
     counters();
-    put("\n]}}\n");
-    flush();
+    json_.finish();
   }
 
  private:
-  template <class... Args>
-  void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
-    constexpr std::size_t enough = 1u << 16;
-    if (buffer_.size() > enough) flush();
+  static std::vector<bool> shown(const Topology& topology, const TraceOptions& options) {
+    std::vector<bool> list(topology.rank_count(), options.ranks.empty());
+    for (const Rank rank : options.ranks) list.at(index(rank)) = true;
+    return list;
   }
-  template <class... Args>
-  void event(fmt::format_string<Args...> format, Args&&... args) {
-    put("{}", is_first_event_ ? "\n{" : ",\n{");
-    is_first_event_ = false;
-    put(format, std::forward<Args>(args)...);
+  static std::size_t first(const std::vector<bool>& shown) {
+    return static_cast<std::size_t>(std::find(shown.begin(), shown.end(), true) - shown.begin());
   }
-  void flush() {
-    out_.write({buffer_.data(), buffer_.size()});
-    buffer_.clear();
-  }
-
   bool shows(Rank rank) const { return shown_[index(rank)]; }
-
-  void name_track(std::size_t pid, std::string_view name) {
-    event("\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {}, \"args\": {{\"name\": {}}}}}",
-          pid, json_string(std::string{name}));
-    event(
-        "\"ph\": \"M\", \"name\": \"process_sort_index\", \"pid\": {}, \"args\": "
-        "{{\"sort_index\": {}}}}}",
-        pid, pid);
-  }
 
   void name_tracks() {
     std::vector<bool> has_ops(shown_.size(), false);
@@ -106,18 +69,11 @@ class TraceWriter {
     std::sort(tracks.begin(), tracks.end());
     for (std::size_t r = 0; r < has_ops.size(); ++r)
       if (has_ops[r])
-        name_track(r, fmt::format("rank {} ({})", r,
-                                  topology_[topology_.device_of(static_cast<Rank>(r))].name));
-    for (const auto& [rank, stream] : tracks) {
-      event(
-          "\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {}, \"tid\": {}, \"args\": "
-          "{{\"name\": \"{}\"}}}}",
-          index(rank), index(stream), stream_name(stream));
-      event(
-          "\"ph\": \"M\", \"name\": \"thread_sort_index\", \"pid\": {}, \"tid\": {}, \"args\": "
-          "{{\"sort_index\": {}}}}}",
-          index(rank), index(stream), index(stream));
-    }
+        json_.name_process(r,
+                           fmt::format("rank {} ({})", r,
+                                       topology_[topology_.device_of(static_cast<Rank>(r))].name));
+    for (const auto& [rank, stream] : tracks)
+      json_.name_thread(index(rank), index(stream), stream_name(stream));
   }
 
   void op(OpId id) {
@@ -131,28 +87,34 @@ class TraceWriter {
     const Timeline::Span& span = timeline_.spans[index(id)];
     const std::string label = json_string(program_.label(id));
     if (op.kind == WorkKind::marker) {
-      event("\"ph\": \"i\", \"s\": \"t\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": {}}}",
-            label, index(rank), index(op.stream), microseconds(span.begin));
+      json_.event(
+          "\"ph\": \"i\", \"s\": \"t\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": {}}}",
+          label, index(rank), index(op.stream), microseconds(span.begin));
       return;
     }
     const bool computes = op.kind == WorkKind::compute || op.label.name >= names_.size();
-    event(
+    json_.event(
         "\"ph\": \"X\", \"cat\": \"kernel\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": {}, "
         "\"dur\": {}, \"args\": {{\"stream\": {}, \"device\": {}, \"correlation\": {}, \"label\": "
         "{}",
         computes ? label : '"' + names_[op.label.name].kernel + '"', index(rank), index(op.stream),
-        microseconds(span.begin), microseconds(span.end - span.begin), index(op.stream),
+        microseconds(span.begin), microseconds(slice_end(id) - span.begin), index(op.stream),
         index(rank), index(id), label);
     if (op.kind == WorkKind::transfer) transfer(op, program_.transfer(op));
     if (op.kind == WorkKind::collective) collective(op, program_.collective(op));
     why(id, span);
-    put("}}}}");
+    json_.put("}}}}");
+  }
+
+  Time slice_end(OpId id) const {
+    return timeline_.spans[index(id)].end - flight_of(program_, paths_, program_[id]);
   }
 
   void message(const Program::Op& op, Bytes in, Bytes out, std::size_t group) {
     const std::string name =
         op.label.name < names_.size() ? names_[op.label.name].collective : "send";
-    put(", \"Collective name\": \"{}\", \"In msg nelems\": {}, \"Out msg nelems\": {}, "
+    json_.put(
+        ", \"Collective name\": \"{}\", \"In msg nelems\": {}, \"Out msg nelems\": {}, "
         "\"Group size\": {}, \"dtype\": {}, \"Process Group Name\": \"default_pg\"",
         name, in.count() / options_.element.count(), out.count() / options_.element.count(), group,
         json_string(options_.dtype));
@@ -161,8 +123,10 @@ class TraceWriter {
   void transfer(const Program::Op& op, const Transfer& work) {
     const Connection& connection = program_[work.connection];
     message(op, work.size, work.size, shown_.size());
-    put(", \"source rank\": {}, \"target rank\": {}, \"wire bytes\": {}", index(connection.source),
-        index(connection.target), work.wire.count());
+    json_.put(", \"source rank\": {}, \"target rank\": {}, \"wire bytes\": {}",
+              index(connection.source), index(connection.target), work.wire.count());
+    if (const Time flight = paths_.flight(work.connection); flight > Time{})
+      json_.put(", \"then in flight (us)\": {}", microseconds(flight));
   }
 
   void collective(const Program::Op& op, const Collective& work) {
@@ -175,16 +139,16 @@ class TraceWriter {
 
   void why(OpId id, const Timeline::Span& span) {
     if (span.blocker != no_op)
-      put(", \"waited for\": \"{}\", \"let go by op\": {}",
-          wait_of(program_, timeline_, id) == Wait::input ? "input" : "stream",
-          index(span.blocker));
+      json_.put(", \"waited for\": \"{}\", \"let go by op\": {}",
+                wait_of(program_, timeline_, id) == Wait::input ? "input" : "stream",
+                index(span.blocker));
     const auto loss = std::lower_bound(
         timeline_.contentions.begin(), timeline_.contentions.end(), id,
         [](const Timeline::Contention& contention, OpId op) { return contention.op < op; });
     if (loss == timeline_.contentions.end() || loss->op != id) return;
-    put(", \"lost to sharing (us)\": {}", microseconds(loss->lost));
+    json_.put(", \"lost to sharing (us)\": {}", microseconds(loss->lost));
     if (loss->link != no_link)
-      put(", \"held by\": {}", json_string(link_name(topology_, loss->link)));
+      json_.put(", \"held by\": {}", json_string(link_name(topology_, loss->link)));
   }
 
   // An arrow leaves just before its slice ends: at the very end no slice encloses it any more.
@@ -192,15 +156,15 @@ class TraceWriter {
     for (const OpId input : program_.after(id)) {
       const Program::Op& from = program_[input];
       if (from.rank == op.rank || !shows(from.rank)) continue;
-      const Timeline::Span& span = timeline_.spans[index(input)];
-      const bool has_room = span.end - span.begin > 1_ns;
-      event(
+      const Time begin = timeline_.spans[index(input)].begin, end = slice_end(input);
+      const bool has_room = end - begin > 1_ns;
+      json_.event(
           "\"ph\": \"s\", \"cat\": \"dependency\", \"name\": \"dependency\", \"id\": {}, \"pid\": "
           "{}, "
           "\"tid\": {}, \"ts\": {}}}",
           flows_, index(from.rank), index(from.stream),
-          microseconds(has_room ? span.end - 1_ns : span.begin));
-      event(
+          microseconds(has_room ? end - 1_ns : begin));
+      json_.event(
           "\"ph\": \"f\", \"bp\": \"e\", \"cat\": \"dependency\", \"name\": \"dependency\", "
           "\"id\": {}, "
           "\"pid\": {}, \"tid\": {}, \"ts\": {}}}",
@@ -214,29 +178,27 @@ class TraceWriter {
         link_loads(program_, timeline_, paths_, shown_, options_.links);
     if (loads.empty()) return;
     const std::size_t pid = shown_.size();
-    name_track(pid, "links");
+    json_.name_process(pid, "links");
     for (const LinkLoad& load : loads) {
       // Parallel links join the same devices; their numbers keep their counters apart.
       const std::string name = json_string(
           fmt::format("{} (link {})", link_name(topology_, load.link), index(load.link)));
       for (const LinkLoad::Step& step : load.steps)
-        event(
+        json_.event(
             "\"ph\": \"C\", \"name\": {}, \"pid\": {}, \"ts\": {}, \"args\": {{\"GB/s\": "
             "{:.6g}}}}}",
             name, pid, microseconds(step.from), step.rate.count() * 1e-9);
     }
   }
 
-  OutputFile& out_;
   const Program& program_;
   const Timeline& timeline_;
   const Paths& paths_;
   const Topology& topology_;
   const TraceOptions& options_;
-  std::vector<bool> shown_;        // by rank
+  std::vector<bool> shown_;  // by rank
+  TraceJson json_;
   std::vector<KernelName> names_;  // by Label::name
-  fmt::memory_buffer buffer_;
-  bool is_first_event_ = true;
   std::size_t flows_ = 0;
 };
 

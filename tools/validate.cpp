@@ -8,6 +8,9 @@
 
 #include "sim/error.hpp"
 #include "sim/program_text.hpp"
+#include "sim/scenario_file.hpp"
+#include "strategies/check_scenario.hpp"
+#include "strategies/placement.hpp"
 #include "tools/commands.hpp"
 #include "topology/cluster.hpp"
 #include "topology/text_file.hpp"
@@ -16,8 +19,8 @@ namespace rehearse {
 
 namespace {
 
-// A program says so in its first line; everything else describes a machine, and the file's ending
-// tells how.
+// A program says so in its first line, a scenario has tables of its own; everything else describes
+// a machine, and the file's ending tells how.
 bool is_program(std::string_view text) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -29,13 +32,25 @@ bool is_program(std::string_view text) {
   return false;
 }
 
+std::string validate_scenario(std::string_view text, const std::string& file) {
+  const LoadedScenario loaded = parse_scenario(text, file);
+  check_scenario(loaded);
+  const Parallelism& p = loaded.scenario.parallelism;
+  const Placement placement = place_ranks(p, loaded.topology.rank_count());
+  const Batch batch = batch_of(loaded.scenario.training, placement.size(Dimension::data));
+  return fmt::format("{}; {} ranks: tp {} × pp {} × cp {} × dp {}; {} micro-batches",
+                     describe(loaded.workload), placement.world(), p.tensor, p.pipeline, p.context,
+                     placement.size(Dimension::data), batch.microbatches);
+}
+
 std::string validate(const std::string& file) {
-  const std::string text = read_text_file(file);
+  const std::string text = file == "-" ? read_standard_input() : read_text_file(file);
   if (is_program(text)) {
     const Program program = parse_program(text, file);
     return fmt::format("program of {} ops", program.size());
   }
-  const Topology topology = load_cluster(file);
+  if (is_scenario(text, file)) return validate_scenario(text, file);
+  const Topology topology = file == "-" ? parse_cluster(text, "<stdin>") : load_cluster(file);
   return fmt::format("cluster of {} ranks, {} devices, {} links", topology.rank_count(),
                      topology.devices().size(), topology.links().size());
 }
@@ -57,9 +72,9 @@ void validate_all(const std::vector<std::string>& files) {
 
 void add_validate_command(CLI::App& app) {
   CLI::App* const command = app.add_subcommand(
-      "validate", "Check cluster, topology and program files: every mistake, or ok");
+      "validate", "Check scenario, cluster, topology and program files: every mistake, or ok");
   const auto files = std::make_shared<std::vector<std::string>>();
-  command->add_option("FILE", *files, "Files to check")->required();
+  command->add_option("FILE", *files, "Files to check; - for standard input")->required();
   command->callback([files] { validate_all(*files); });
 }
 

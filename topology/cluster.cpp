@@ -37,10 +37,9 @@ Source source_of(const CatalogEntry& entry) {
 
 // A name of the catalog; or a file, seen from the folder of the file that mentions it; or a
 // catalog file by its path, so that "catalog/dgx-h100.toml" works from any folder.
-Source find_source(const std::string& name, const std::string& mentioned_in) {
+Source find_source(const std::string& name, const Place& mentioned_at) {
   if (const CatalogEntry* entry = find_entry(name)) return source_of(*entry);
-  const std::filesystem::path beside =
-      std::filesystem::path{mentioned_in}.parent_path() / std::filesystem::path{name};
+  const std::filesystem::path beside = path_beside(name, mentioned_at);
   std::error_code status;
   if (std::filesystem::exists(beside, status))
     return {read_text_file(beside.string()), beside.string()};
@@ -74,7 +73,6 @@ void replace_node(Value& under, const Value& document) {
 // The document with everything it extends laid under it. A [cluster] of a scenario names its node
 // as a string: the same thing as `extends`.
 Value resolved(Value document, std::vector<std::string> chain) {
-  const std::string& file = chain.back();
   const bool names_node = document.find("node") && document.find("node")->text();
   const char* key = names_node ? "node" : "extends";
   const Value* base = document.find(key);
@@ -83,7 +81,7 @@ Value resolved(Value document, std::vector<std::string> chain) {
     throw InputError(base->place,
                      fmt::format("'extends' must be a string, not {}", kind_name(*base)));
   const Place place = base->place;
-  const Source source = at_place(place, [&] { return find_source(*base->text(), file); });
+  const Source source = at_place(place, [&] { return find_source(*base->text(), place); });
   const bool is_cycle = std::find(chain.begin(), chain.end(), source.file) != chain.end();
   chain.push_back(source.file);
   if (is_cycle)
@@ -97,7 +95,7 @@ Value resolved(Value document, std::vector<std::string> chain) {
 }
 
 // The node that another file describes, whatever its format.
-std::optional<Topology> node_from_file(Fields& fields, const std::string& file) {
+std::optional<Topology> node_from_file(Fields& fields) {
   struct Format {
     const char* key;
     Topology (*parse)(std::string_view, const std::string&);
@@ -108,16 +106,16 @@ std::optional<Topology> node_from_file(Fields& fields, const std::string& file) 
   for (const Format& format : formats) {
     const std::optional<std::string> name = fields.text(format.key);
     if (!name || node) continue;
-    node = at_place(fields.place_of(format.key), [&] {
-      const Source source = find_source(*name, file);
+    const Place place = fields.place_of(format.key);
+    node = at_place(place, [&] {
+      const Source source = find_source(*name, place);
       return format.parse(source.text, source.file);
     });
   }
   return node;
 }
 
-Topology node_of(Fields& fields, const std::string& file, const ClusterOverrides& overrides,
-                 Problems& problems) {
+Topology node_of(Fields& fields, const ClusterOverrides& overrides, Problems& problems) {
   std::optional<std::size_t> gpus = fields.count("gpus_per_node", 1);
   if (overrides.gpus_per_node) gpus = overrides.gpus_per_node;
   const auto cut_down = [&](const Topology& node) {
@@ -133,7 +131,7 @@ Topology node_of(Fields& fields, const std::string& file, const ClusterOverrides
   if (given.size() > 1)
     fields.complain(given[1],
                     fmt::format("'{}' and '{}' both say what a node is", given[0], given[1]));
-  if (const std::optional<Topology> other = node_from_file(fields, file)) return cut_down(*other);
+  if (const std::optional<Topology> other = node_from_file(fields)) return cut_down(*other);
   if (fields.any("device")) return cut_down(read_devices_and_links(fields, problems));
   fields.require("node");
   const Value* table = fields.any("node");
@@ -154,7 +152,7 @@ Topology build(const Value& document, const std::string& file, const ClusterOver
   fields.text("title");
   const std::string name = fields.text("name").value_or("");
   const std::size_t nodes = overrides.nodes.value_or(fields.count("nodes", 1).value_or(1));
-  Topology node = node_of(fields, file, overrides, problems);
+  Topology node = node_of(fields, overrides, problems);
   // Readers of other formats put into the name what they had to assume: that must stay visible.
   const bool is_listed = document.find("device") != nullptr;
   if (node.name.empty() || is_listed)
@@ -184,11 +182,10 @@ Topology parse_shape(std::string_view text, const std::string& file,
                      const ClusterOverrides& overrides) {
   Value document = parse_document(text, file);
   if (const Value* inner = document.find("cluster")) {
-    Value cluster_table = *inner;
-    if (!cluster_table.table())
+    if (!inner->table())
       throw InputError(inner->place,
                        fmt::format("'cluster' must be a table, not {}", kind_name(*inner)));
-    document = std::move(cluster_table);
+    document = named_machine(*inner);
   }
   return build(resolved(std::move(document), {file}), file, overrides);
 }
@@ -206,6 +203,25 @@ Format format_of(std::string_view text, const std::string& file) {
 }
 
 }  // namespace
+
+Value named_machine(Value table) {
+  if (table.find("extends")) return table;
+  const Value* node = table.find("node");
+  const bool names_node = node && node->text();
+  const bool has_node = std::any_of(node_keys.begin(), node_keys.end(),
+                                    [&](std::string_view key) { return table.find(key); });
+  if (has_node && !names_node) return table;
+  for (Member& member : std::get<Table>(table.data))
+    if (member.key == (names_node ? "node" : "name") && member.value.front().text())
+      member.key = "extends";
+  return table;
+}
+
+Topology read_cluster(const Value& table, const std::string& file) {
+  Topology topology = build(resolved(named_machine(table), {file}), file, {});
+  check_reachable(topology, file);
+  return topology;
+}
 
 Topology parse_cluster(std::string_view text, const std::string& file,
                        const ClusterOverrides& overrides) {
@@ -237,7 +253,7 @@ Topology parse_cluster(std::string_view text, const std::string& file,
 Topology load_cluster(const std::string& name_or_file, const ClusterOverrides& overrides) {
   if (overrides.nodes == std::size_t{0} || overrides.gpus_per_node == std::size_t{0})
     throw InputError("a cluster needs at least 1 node and 1 GPU in it");
-  const Source source = find_source(name_or_file, "");
+  const Source source = find_source(name_or_file, {});
   return parse_cluster(source.text, source.file, overrides);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "topology/document.hpp"
 #include "topology/topology.hpp"
 
 namespace rehearse {
@@ -21,6 +22,14 @@ Topology load_cluster(const std::string& name_or_file, const ClusterOverrides& o
 /// The same for a text already read; `file` names it in errors, and its ending tells the format.
 Topology parse_cluster(std::string_view text, const std::string& file,
                        const ClusterOverrides& overrides = {});
+
+/// What a [cluster] table describes, which may have been put together from several files: each
+/// value knows its own. `file` is what to call the whole.
+Topology read_cluster(const Value& table, const std::string& file);
+
+/// A [cluster] with its machine under `extends`: `node = "dgx-h100"` means that, and so does `name`
+/// where nothing else says what a node is.
+Value named_machine(Value table);
 
 /// Throws InputError when there is no rank, or when one rank cannot reach another.
 void check_reachable(const Topology& topology, const std::string& file);

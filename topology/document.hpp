@@ -42,12 +42,25 @@ class Value {
 /// "a string", "a number", "a table" …: for messages.
 std::string_view kind_name(const Value& value);
 
+/// What null means in JSON: nothing, or (in files of others) that the key is not there.
+enum class Nulls : std::uint8_t { refused, left_out };
+
 /// The whole text as a table. Throws InputError at the library's place of the error.
 Value parse_toml_document(std::string_view text, const std::string& file);
-Value parse_json_document(std::string_view text, const std::string& file);
+Value parse_json_document(std::string_view text, const std::string& file,
+                          Nulls nulls = Nulls::refused);
 
 /// By the file's ending: `.json` is JSON, all else TOML.
 Value parse_document(std::string_view text, const std::string& file);
+
+/// In one line, keys sorted: equal trees, equal texts. Throws InputError at a number that is not
+/// finite, which JSON cannot say.
+std::string to_json(const Value& value);
+std::string to_toml(const Value& value);
+/// `key = value`, a line each, of a table.
+std::string toml_members(const Value& table);
+/// A basic string of TOML, with its quotes.
+std::string toml_text(std::string_view text);
 
 /// `changes` laid over `base`: tables key by key, everything else replaced; so is a table whose
 /// `kind` changes, for the keys of one kind mean nothing to another.

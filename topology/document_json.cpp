@@ -47,15 +47,21 @@ class CountingIterator {
 // Builds the tree; every callback comes when the parser stands just behind the token.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  TreeBuilder(std::string_view text, const std::string& file, const char* const& furthest)
-      : text_{text}, file_{file}, furthest_{furthest} {
+  TreeBuilder(std::string_view text, const std::string& file, const char* const& furthest,
+              Nulls nulls)
+      : text_{text}, file_{file}, furthest_{furthest}, nulls_{nulls} {
     for (std::size_t i = 0; i < text.size(); ++i)
       if (text[i] == '\n') line_begins_.push_back(i + 1);
   }
 
   Value take() { return std::move(root_); }
 
-  bool null() override { throw InputError(here(), "null means nothing here"); }
+  bool null() override {
+    if (nulls_ == Nulls::refused || open_.empty())
+      throw InputError(here(), "null means nothing here");
+    if (auto* table = std::get_if<Table>(&open_.back().data)) table->pop_back();
+    return true;
+  }
   bool boolean(bool flag) override { return put(Value{here(), flag}); }
   bool number_integer(std::int64_t whole) override { return put(Value{here(), whole}); }
   bool number_unsigned(std::uint64_t whole) override {
@@ -146,6 +152,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   std::string_view text_;
   const std::string& file_;
   const char* const& furthest_;
+  Nulls nulls_;
   std::vector<std::size_t> line_begins_{0};
   std::vector<Value> open_;
   Value root_;
@@ -153,10 +160,10 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-Value parse_json_document(std::string_view text, const std::string& file) {
+Value parse_json_document(std::string_view text, const std::string& file, Nulls nulls) {
   check_utf8(text, file);
   const char* furthest = text.data();
-  TreeBuilder builder{text, file, furthest};
+  TreeBuilder builder{text, file, furthest, nulls};
   nlohmann::json::sax_parse(CountingIterator{text.data(), &furthest},
                             CountingIterator{text.data() + text.size(), &furthest}, &builder);
   Value root = builder.take();

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 #include <utility>
 
 #include "sim/quantity_text.hpp"
+#include "topology/readings.hpp"
 #include "topology/topology.hpp"
 
 namespace rehearse {
@@ -43,77 +43,36 @@ void Fields::complain(std::string_view key, std::string message) {
   problems_.push_back({place_of(key), std::move(message)});
 }
 
-void Fields::wrong_type(std::string_view key, const Value& value, std::string_view wanted) {
-  complain(key, fmt::format("'{}' must be {}, not {}", key, wanted, kind_name(value)));
+template <class Read>
+auto Fields::take(std::string_view key, Read read) -> decltype(read(Value{}).value) {
+  const Value* value = any(key);
+  if (!value) return {};
+  auto reading = read(*value);
+  if (!reading.value) complain(key, std::move(reading.problem));
+  return std::move(reading.value);
 }
 
 std::optional<std::string> Fields::text(std::string_view key) {
-  const Value* value = any(key);
-  if (!value) return {};
-  if (const std::string* text = value->text()) return *text;
-  wrong_type(key, *value, "a string");
-  return {};
+  return take(key, [&](const Value& value) { return read_text(value, key); });
 }
 
 std::optional<bool> Fields::flag(std::string_view key) {
-  const Value* value = any(key);
-  if (!value) return {};
-  if (const bool* flag = std::get_if<bool>(&value->data)) return *flag;
-  wrong_type(key, *value, "true or false");
-  return {};
+  return take(key, [&](const Value& value) { return read_flag(value, key); });
 }
 
 std::optional<std::size_t> Fields::count(std::string_view key, std::size_t least,
                                          std::size_t most) {
-  const Value* value = any(key);
-  if (!value) return {};
-  const std::int64_t* whole = std::get_if<std::int64_t>(&value->data);
-  if (!whole) {
-    wrong_type(key, *value, "a whole number");
-    return {};
-  }
-  if (*whole < 0 || static_cast<std::size_t>(*whole) < least) {
-    complain(key, fmt::format("'{}' must be at least {}, not {}", key, least, *whole));
-    return {};
-  }
-  if (static_cast<std::size_t>(*whole) > most) {
-    complain(key, fmt::format("'{}' must be at most {}, not {}", key, most, *whole));
-    return {};
-  }
-  return static_cast<std::size_t>(*whole);
+  return take(key, [&](const Value& value) { return read_count(value, key, least, most); });
 }
 
 std::optional<double> Fields::number(std::string_view key) {
-  const Value* value = any(key);
-  if (!value) return {};
-  if (const auto* whole = std::get_if<std::int64_t>(&value->data))
-    return static_cast<double>(*whole);
-  const double* real = std::get_if<double>(&value->data);
-  if (real && std::isfinite(*real)) return *real;
-  wrong_type(key, *value, "a finite number");
-  return {};
+  return take(key, [&](const Value& value) { return read_number(value, key); });
 }
 
-template <class Parse>
-auto Fields::quantity(std::string_view key, Parse parse, std::string_view example)
-    -> std::optional<decltype(parse(std::string_view{}))> {
-  const Value* value = any(key);
-  if (!value) return {};
-  const std::string* text = value->text();
-  if (text) {
-    try {
-      return parse(*text);
-    } catch (const InputError& error) {
-      complain(key, fmt::format("{}: {}", key, error.problems().front().message));
-    }
-  } else if (const auto* whole = std::get_if<std::int64_t>(&value->data)) {
-    complain(key, fmt::format("{}: missing unit: {}; write e.g. \"{}\"", key, *whole, example));
-  } else if (const auto* real = std::get_if<double>(&value->data)) {
-    complain(key, fmt::format("{}: missing unit: {}; write e.g. \"{}\"", key, *real, example));
-  } else {
-    wrong_type(key, *value, fmt::format("a string such as \"{}\"", example));
-  }
-  return {};
+template <class T>
+std::optional<T> Fields::quantity(std::string_view key, T (*parse)(std::string_view),
+                                  std::string_view example) {
+  return take(key, [&](const Value& value) { return read_quantity(value, key, parse, example); });
 }
 
 std::optional<BytesPerSecond> Fields::bandwidth(std::string_view key) {
@@ -130,6 +89,14 @@ std::optional<Time> Fields::time(std::string_view key) {
   return {};
 }
 
+std::optional<Time> Fields::duration(std::string_view key) {
+  constexpr Time longest = 3'600'000'000'000 * Time::picoseconds(1000);
+  const auto time = quantity(key, parse_time, "2us");
+  if (!time || (*time > Time{} && *time <= longest)) return time;
+  complain(key, fmt::format("{}: must be above zero and at most an hour", key));
+  return {};
+}
+
 std::optional<Bytes> Fields::bytes(std::string_view key) {
   return quantity(key, parse_bytes, "80GB");
 }
@@ -143,22 +110,13 @@ std::optional<FlopsPerSecond> Fields::flops_rate(std::string_view key) {
 
 std::optional<std::size_t> Fields::choice(std::string_view key,
                                           std::span<const std::string_view> words) {
-  const std::optional<std::string> word = text(key);
-  if (!word) return {};
-  const auto at = std::find(words.begin(), words.end(), *word);
-  if (at != words.end()) return static_cast<std::size_t>(at - words.begin());
-  const std::vector<std::string> candidates{words.begin(), words.end()};
-  const std::string hint = did_you_mean(*word, candidates);
-  complain(key,
-           fmt::format("unknown {} '{}'{}", key, *word,
-                       hint.empty() ? fmt::format("; one of {}", fmt::join(words, ", ")) : hint));
-  return {};
+  return take(key, [&](const Value& value) { return read_choice(value, key, words); });
 }
 
 const Value* Fields::table(std::string_view key) {
   const Value* value = any(key);
   if (!value || value->table()) return value;
-  wrong_type(key, *value, "a table");
+  complain(key, wrong_type(key, *value, "a table"));
   return nullptr;
 }
 
@@ -167,7 +125,7 @@ std::vector<const Value*> Fields::tables(std::string_view key) {
   std::vector<const Value*> found;
   if (!value) return found;
   if (!value->array()) {
-    wrong_type(key, *value, "a list of tables");
+    complain(key, wrong_type(key, *value, "a list of tables"));
     return found;
   }
   for (const Value& item : *value->array()) found.push_back(&item);

@@ -46,6 +46,7 @@ class Fields {
   std::optional<double> number(std::string_view key);
   std::optional<BytesPerSecond> bandwidth(std::string_view key);  // above zero
   std::optional<Time> time(std::string_view key);                 // at most 1 s
+  std::optional<Time> duration(std::string_view key);             // above zero, at most 1 h
   std::optional<Bytes> bytes(std::string_view key);
   std::optional<FlopsPerSecond> flops_rate(std::string_view key);  // above zero
   /// One of `words`; its position.
@@ -67,10 +68,11 @@ class Fields {
   void complain(std::string_view key, std::string message);
 
  private:
-  template <class Parse>
-  auto quantity(std::string_view key, Parse parse, std::string_view example)
-      -> std::optional<decltype(parse(std::string_view{}))>;
-  void wrong_type(std::string_view key, const Value& value, std::string_view wanted);
+  template <class Read>
+  auto take(std::string_view key, Read read) -> decltype(read(Value{}).value);
+  template <class T>
+  std::optional<T> quantity(std::string_view key, T (*parse)(std::string_view),
+                            std::string_view example);
 
   const Value& table_;
   std::string what_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/quantity_text.hpp"
+#include "topology/accelerator_file.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {
@@ -20,26 +21,6 @@ constexpr std::array<std::string_view, 6> link_kinds{"nvlink", "pcie",   "networ
                                                      "socket", "memory", "other"};
 
 using Names = std::unordered_map<std::string, DeviceId>;
-
-Accelerator read_accelerator(const Value& table, Problems& problems) {
-  Fields fields{table, "[accelerator]", problems};
-  Accelerator accelerator;
-  fields.require("name");
-  accelerator.name = fields.text("name").value_or("");
-  accelerator.memory = fields.bytes("memory").value_or(Bytes{});
-  accelerator.memory_bandwidth =
-      fields.any("memory_bandwidth")
-          ? fields.bandwidth("memory_bandwidth").value_or(BytesPerSecond{})
-          : BytesPerSecond{};
-  if (const Value* peaks = fields.table("peak")) {
-    Fields rates{*peaks, "peak", problems};
-    for (const Member& member : *peaks->table())
-      if (const auto rate = rates.flops_rate(member.key))
-        accelerator.peaks.push_back({member.key, *rate});
-  }
-  fields.finish();
-  return accelerator;
-}
 
 void read_device(const Value& table, Problems& problems, Topology& topology, Names& names) {
   Fields fields{table, "[[device]]", problems};
@@ -151,38 +132,14 @@ Topology read_devices_and_links(Fields& fields, Problems& problems) {
 
 namespace {
 
-// TOML basic strings: quotes, backslashes and control characters are escaped.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      out += c;
-  }
-  return out + '"';
-}
-
-void write_accelerator(std::string& out, const Accelerator& accelerator) {
-  out += fmt::format("\n[[accelerator]]\nname = {}\nmemory = \"{}\"\n", quoted(accelerator.name),
-                     to_text(accelerator.memory));
-  if (accelerator.memory_bandwidth.count() > 0)
-    out += fmt::format("memory_bandwidth = \"{}\"\n", to_text(accelerator.memory_bandwidth));
-  if (accelerator.peaks.empty()) return;
-  out += "[accelerator.peak]\n";
-  for (const Accelerator::Peak& peak : accelerator.peaks)
-    out += fmt::format("{} = \"{}\"\n", quoted(peak.precision), to_text(peak.rate));
-}
-
 void write_protocol(std::string& out, const Protocol& protocol) {
   out += fmt::format("\n[[protocol]]\nname = {}\noverhead = \"{}\"\npayload = {:#}\n",
-                     quoted(protocol.name), to_text(protocol.overhead), protocol.payload);
+                     toml_quoted(protocol.name), to_text(protocol.overhead), protocol.payload);
   if (protocol.limit.count() > 0) out += fmt::format("limit = \"{}\"\n", to_text(protocol.limit));
 }
 
 void write_device(std::string& out, const Device& device) {
-  out += fmt::format("\n[[device]]\nname = {}\nkind = \"{}\"\n", quoted(device.name),
+  out += fmt::format("\n[[device]]\nname = {}\nkind = \"{}\"\n", toml_quoted(device.name),
                      to_string(device.kind));
   if (device.node != no_node) out += fmt::format("node = {}\n", index(device.node));
   if (device.accelerator != 0) out += fmt::format("accelerator = {}\n", device.accelerator);
@@ -192,8 +149,9 @@ void write_device(std::string& out, const Device& device) {
 }  // namespace
 
 std::string write_toml_machine(const Topology& topology) {
-  std::string out = fmt::format("name = {}\n", quoted(topology.name));
-  for (const Accelerator& accelerator : topology.accelerators) write_accelerator(out, accelerator);
+  std::string out = fmt::format("name = {}\n", toml_quoted(topology.name));
+  for (const Accelerator& accelerator : topology.accelerators)
+    out += write_accelerator(accelerator);
   for (const Protocol& protocol : topology.protocols) write_protocol(out, protocol);
   return out;
 }
@@ -206,8 +164,8 @@ std::string write_toml(const Topology& topology) {
     const Link& link = links[l];
     const bool both = l + 1 < links.size() && is_reverse(link, links[l + 1]);
     out += fmt::format("\n[[link]]\nsource = {}\ntarget = {}\nbandwidth = \"{}\"\n",
-                       quoted(topology[link.source].name), quoted(topology[link.target].name),
-                       to_text(link.bandwidth));
+                       toml_quoted(topology[link.source].name),
+                       toml_quoted(topology[link.target].name), to_text(link.bandwidth));
     out += fmt::format("latency = \"{}\"\nkind = \"{}\"\n", to_text(link.latency),
                        to_string(link.kind));
     if (both) out += "both = true\n", ++l;

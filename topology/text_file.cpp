@@ -9,8 +9,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "sim/error.hpp"
-
 namespace rehearse {
 
 namespace {
@@ -24,6 +22,17 @@ using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
 
 [[noreturn]] void fail(const std::string& file) {
   throw InputError(Place{file}, fmt::format("cannot read: {}", std::strerror(errno)));
+}
+
+std::string read_all(std::FILE* in, const std::string& file) {
+  std::string text;
+  char block[1 << 16];
+  while (const std::size_t got = std::fread(block, 1, sizeof block, in)) {
+    text.append(block, got);
+    if (text.size() > largest) throw InputError(Place{file}, "is larger than 64 MiB");
+  }
+  if (std::ferror(in)) fail(file);
+  return text;
 }
 
 // How many bytes the UTF-8 sequence at the begin of `text` has; 0 when it is none.
@@ -54,14 +63,15 @@ std::string read_text_file(const std::string& file) {
     throw InputError(Place{file}, "is a device, not a file");
   const OpenFile in{std::fopen(file.c_str(), "rb")};
   if (!in) fail(file);
-  std::string text;
-  char block[1 << 16];
-  while (const std::size_t got = std::fread(block, 1, sizeof block, in.get())) {
-    text.append(block, got);
-    if (text.size() > largest) throw InputError(Place{file}, "is larger than 64 MiB");
-  }
-  if (std::ferror(in.get())) fail(file);
-  return text;
+  return read_all(in.get(), file);
+}
+
+std::string read_standard_input() { return read_all(stdin, "<stdin>"); }
+
+std::string path_beside(const std::string& name, const Place& mentioned_at) {
+  if (mentioned_at.line == 0) return name;
+  const std::filesystem::path folder = std::filesystem::path{mentioned_at.file}.parent_path();
+  return (folder / name).string();
 }
 
 void check_utf8(std::string_view text, const std::string& file) {

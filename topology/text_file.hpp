@@ -5,10 +5,18 @@
 #include <string>
 #include <string_view>
 
+#include "sim/error.hpp"
+
 namespace rehearse {
 
 /// The whole file. Throws InputError for a missing file, a directory, more than 64 MiB.
 std::string read_text_file(const std::string& file);
+
+/// The whole of standard input, within the same bounds.
+std::string read_standard_input();
+
+/// A file name as seen from the file that mentions it; one from the command line stays as it is.
+std::string path_beside(const std::string& name, const Place& mentioned_at);
 
 /// Throws InputError at the first byte that is not UTF-8, or is NUL.
 void check_utf8(std::string_view text, const std::string& file);

@@ -10,24 +10,11 @@
 
 #include "sim/ids.hpp"
 #include "sim/units.hpp"
+#include "topology/accelerator.hpp"
 
 namespace rehearse {
 
 enum class DeviceKind : std::uint8_t { gpu, nic, network_switch, cpu, memory };
-
-/// What a rank computes with. Peaks are dense, without sparsity.
-struct Accelerator {
-  struct Peak {
-    std::string precision;  // "fp32", "tf32", "bf16", "fp16", "fp8"
-    FlopsPerSecond rate;
-    friend bool operator==(const Peak&, const Peak&) = default;
-  };
-  std::string name;
-  Bytes memory;
-  BytesPerSecond memory_bandwidth;
-  std::vector<Peak> peaks;
-  friend bool operator==(const Accelerator&, const Accelerator&) = default;
-};
 
 struct Device {
   std::string name;  // unique: "node0/gpu3"
@@ -52,7 +39,7 @@ struct Link {
 /// How messages of one kind travel: NCCL's LL, LL128 and Simple, or a plain one.
 struct Protocol {
   std::string name = "simple";
-  Time overhead;           // per message, before its first byte moves
+  Time overhead;           // per message, added to its route's latency
   double payload = 1;      // share of the bytes on the wire that is the user's (LL: 0.5)
   BytesPerSecond limit{};  // of one channel; zero: none
   friend bool operator==(const Protocol&, const Protocol&) = default;

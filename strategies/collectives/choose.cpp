@@ -98,15 +98,26 @@ std::vector<Candidate> CollectiveChooser::at(Bytes size, Executor& engine) {
   return candidates;
 }
 
+Candidate CollectiveChooser::again(const Candidate& candidate, Bytes size, Executor& engine) const {
+  const CollectiveResult result =
+      rehearsal(candidate.algorithm).run(size, engine, candidate.protocol);
+  bounds_.check(size, result.time);
+  return {candidate.algorithm, candidate.protocol, result};
+}
+
 bool CollectiveChooser::speaks(const Algorithm& how, std::uint16_t protocol) const {
   return !how.simple_only || protocol_name(protocol) == "simple";
 }
 
 BusiestLink CollectiveChooser::busiest(const Candidate& candidate, Bytes size) const {
-  for (const auto& rehearsal : rehearsals_)
-    if (rehearsal->algorithm().name == candidate.algorithm)
-      return rehearsal->busiest(size, candidate.protocol, candidate.result.time);
-  return {};
+  return rehearsal(candidate.algorithm).busiest(size, candidate.protocol, candidate.result.time);
+}
+
+CollectiveRehearsal& CollectiveChooser::rehearsal(std::string_view algorithm) const {
+  const auto found = std::find_if(rehearsals_.begin(), rehearsals_.end(),
+                                  [&](const auto& r) { return r->algorithm().name == algorithm; });
+  ASSERT(found != rehearsals_.end());
+  return **found;
 }
 
 bool CollectiveChooser::too_long(const CollectiveRehearsal& rehearsal, Bytes size) const {

@@ -36,10 +36,14 @@ class CollectiveChooser {
 
   /// All candidates at this size, the fastest first; each has passed the collective's lower bounds.
   std::vector<Candidate> at(Bytes size, Executor& engine);
+  /// One of them alone, at another size.
+  Candidate again(const Candidate& candidate, Bytes size, Executor& engine) const;
 
   std::span<const LeftOut> left_out() const { return left_out_; }
   const std::string& protocol_name(std::uint16_t protocol) const;
   BusiestLink busiest(const Candidate& candidate, Bytes size) const;
+  /// The candidate's own; it must be one that was tried.
+  CollectiveRehearsal& rehearsal(std::string_view algorithm) const;
   CollectiveBound bound(Bytes size) const { return bounds_.at(size); }
 
  private:

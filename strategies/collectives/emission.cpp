@@ -27,6 +27,7 @@ Emission::Emission(Program& program, const Pattern& pattern, const Fold& fold, c
   for (std::size_t place = 0; place < fold.kept().size(); ++place) {
     Connection connection = pattern[fold.kept()[place]].connection;
     connection.protocol = where.protocol;
+    connection.by_kernels = where.by_kernels;
     if (!fold.paths.empty()) connection.limit = fold.limits[place];
     connections_.push_back(program_.connect(std::move(connection)));
   }

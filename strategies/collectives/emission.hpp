@@ -17,6 +17,7 @@ class Emission {
     std::uint16_t protocol = 0;  // of the pattern's, spoken by all connections
     std::size_t lane = 0;        // the program's communication lane that is the pattern's first
     std::span<const std::vector<OpId>> entry = {};  // by rank: after what its data are there
+    bool by_kernels = false;                        // there is compute beside it to be slowed
   };
   Emission(Program& program, const Pattern& pattern, const Fold& fold, const Where& where);
 

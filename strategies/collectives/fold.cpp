@@ -113,6 +113,7 @@ class Refinement {
       const auto id = static_cast<ConnectionId>(h);
       Colour fixed = join(hop.tag, static_cast<Colour>(hop.lane - hop.twin));
       fixed = join(fixed, static_cast<Colour>(hop.connection.shape) * 256 + hop.stage);
+      fixed = join(fixed, hop.connection.posted);
       fixed = join(fixed, static_cast<Colour>(paths.latency(id).ps()));
       fixed_.push_back(join(fixed, std::bit_cast<Colour>(paths.rate_alone(id).count())));
     }
@@ -170,7 +171,7 @@ class Refinement {
   // left over) would make every place in a ring unique.
   bool races_alone(std::size_t hop, bool enter_together) const {
     return enter_together && order_.circular[hop] && lanes.size[lanes.of[hop]] == 1 &&
-           short_links.empty();
+           !pattern_.hops[hop].connection.posted && short_links.empty();
   }
 
   // Ranks remember what the hops of all stages so far were at them; a stage starts from that.

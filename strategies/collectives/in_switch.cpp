@@ -15,6 +15,7 @@ void declare_switch(Pattern& pattern, SwitchGroup& group, SwitchPart part, LaneT
                     const Connection& like) {
   for (const Rank rank : group.ranks) {
     Connection reduce = like;
+    reduce.posted = true;
     reduce.shape = Connection::Shape::switch_reduce;
     reduce.source = reduce.target = rank;
     reduce.others = group.ranks;

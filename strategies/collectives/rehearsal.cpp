@@ -71,12 +71,12 @@ class Rounds {
     return end - begin;
   }
 
-  // Rounds that ended before any lane had run out of rounds: what comes later may be quicker for
+  // Rounds that ended before any lane began its last round: what comes later may be quicker for
   // want of the next round's transfers.
   std::size_t undisturbed_end() const {
     Time first_gap = Time::never();
     for (std::size_t k = 0; k < width_; ++k)
-      first_gap = std::min(first_gap, at(rounds_ - 1, k).end);
+      first_gap = std::min(first_gap, at(rounds_ - 1, k).begin);
     std::size_t end = rounds_;
     const auto ends_later = [&](std::size_t round) {
       for (std::size_t k = 0; k < width_; ++k)
@@ -122,19 +122,21 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
   beta_ = BytesPerSecond{lowest};
 }
 
-// The best number of pieces C of a pipeline of depth d: T(C) = (d-1+C) (alpha + s / (C beta)) is
-// least at C = sqrt((d-1) s / (alpha beta)), where s is one way's share of the data. One hop alone
-// gains nothing from pieces.
+// How many pieces C a pipeline of depth d takes: T(C) = d alpha + (d-1+C) s / (C beta), where s is
+// one way's share of the data, has (d-1) s / (C beta) for filling the pipeline. Pieces cost nothing
+// here, so C is as great as brings that down to a percent of the rest. One hop alone gains nothing.
 std::size_t CollectiveRehearsal::pieces(Bytes size) const {
-  constexpr double most = 256;  // beyond it a piece's overhead is under half a percent of the whole
+  constexpr double most = 256, filling = 0.01;
   if (plan_.pipeline.depth == 0 || size == Bytes{0}) return 1;
-  const double alpha = std::max(alpha_.seconds().count(), 1e-9);
+  const auto depth = static_cast<double>(plan_.pipeline.depth);
   const double share =
       static_cast<double>(size.count()) / static_cast<double>(plan_.pipeline.shares);
-  const double best =
-      std::sqrt(static_cast<double>(plan_.pipeline.depth - 1) * share / (alpha * beta_.count()));
+  const double sending = share / beta_.count();
+  const double rest = depth * alpha_.seconds().count() + sending;
+  if (rest == 0) return 1;  // no hop at all
+  const double enough = (depth - 1) * sending / (filling * rest);
   const double elements = std::max(1.0, share / 4);
-  return static_cast<std::size_t>(std::clamp(std::round(best), 1.0, std::min(most, elements)));
+  return static_cast<std::size_t>(std::clamp(std::ceil(enough), 1.0, std::min(most, elements)));
 }
 
 Emission::Rounds CollectiveRehearsal::emit(Program& program, Bytes size, std::uint16_t protocol,
@@ -167,25 +169,33 @@ std::uint64_t CollectiveRehearsal::most_transfers(Bytes size) const {
   return fold_->kept().size() * std::max<std::uint64_t>(1, plan_.rounds(pieces(size)));
 }
 
-BusiestLink CollectiveRehearsal::busiest(Bytes size, std::uint16_t protocol, Time time) const {
+std::vector<double> CollectiveRehearsal::carried(Bytes size, std::uint16_t protocol) const {
   // A few rounds tell what each hop carries in one; the others are alike.
   const std::size_t rounds = plan_.rounds(pieces(size));
   Program program;
   const Emission::Rounds which = emit(program, size, protocol, 4);
   const double repeats =
       which.count == 0 ? 1 : static_cast<double>(rounds) / static_cast<double>(which.count);
-  std::vector<double> carried(fold_->kept().size());  // by place
+  std::vector<double> by_place(fold_->kept().size());
   for (std::size_t i = 0; i < program.size(); ++i) {
     const Transfer& transfer = program.transfer(program.ops()[i]);
     const bool in_rounds = which.count > 0 && i >= index(which.first) &&
                            i < index(which.first) + which.width * which.count;
-    carried[index(transfer.connection)] +=
+    by_place[index(transfer.connection)] +=
         static_cast<double>(transfer.wire.count()) * (in_rounds ? repeats : 1);
   }
+  std::vector<double> by_hop(plan_.pattern.hops.size());
+  for (std::size_t h = 0; h < by_hop.size(); ++h)
+    by_hop[h] = by_place[fold_->place(static_cast<HopId>(h))];
+  return by_hop;
+}
+
+BusiestLink CollectiveRehearsal::busiest(Bytes size, std::uint16_t protocol, Time time) const {
+  const std::vector<double> by_hop = carried(size, protocol);
   std::vector<double> bytes(topology_.links().size());
-  for (std::size_t h = 0; h < plan_.pattern.hops.size(); ++h)
+  for (std::size_t h = 0; h < by_hop.size(); ++h)
     for (const auto& crossing : paths_->crossings(static_cast<ConnectionId>(h)))
-      bytes[index(crossing.link)] += carried[fold_->place(static_cast<HopId>(h))];
+      bytes[index(crossing.link)] += by_hop[h];
   BusiestLink most;
   for (std::size_t l = 0; l < bytes.size(); ++l) {
     if (bytes[l] == 0 || time == Time{}) continue;

@@ -52,6 +52,12 @@ class CollectiveRehearsal {
   /// What limits it: over all ranks, folded or not, when it takes `time`.
   BusiestLink busiest(Bytes size, std::uint16_t protocol, Time time) const;
 
+  /// Bytes that each hop of the pattern, folded or not, puts on its links in all.
+  std::vector<double> carried(Bytes size, std::uint16_t protocol) const;
+  const Pattern& pattern() const { return plan_.pattern; }
+  /// Of the pattern's hops.
+  const Paths& paths() const { return *paths_; }
+
   /// No more transfers than this are simulated for a size.
   std::uint64_t most_transfers(Bytes size) const;
 

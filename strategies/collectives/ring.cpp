@@ -6,7 +6,7 @@
 //
 // Bandwidth-optimal (Patarasuk and Yuan, 2009); its latency grows with n. Each half by itself is a
 // reduce-scatter or an all-gather. A chain is a ring cut open, with the data in pieces behind one
-// another: T = (n-2+C) · (alpha + S / (C · beta)) for broadcast and reduce.
+// another, posted: T = (n-1) · alpha + (n-2+C) · S / (C · beta) for broadcast and reduce.
 #include "strategies/collectives/ring.hpp"
 
 #include <algorithm>
@@ -143,6 +143,7 @@ void declare_chain(Pattern& pattern, Ring& chain, LaneTag on, const Connection& 
   chain.first = static_cast<HopId>(pattern.hops.size());
   for (std::size_t i = 0; i + 1 < chain.order.size(); ++i) {
     Connection connection = like;
+    connection.posted = true;
     connection.source = chain.order[i];
     connection.target = chain.order[i + 1];
     pattern.add({std::move(connection),

@@ -60,6 +60,7 @@ class Declaration {
   HopId add(std::uint32_t source, std::uint32_t target, std::uint32_t part, std::uint32_t child,
             TreeSeat seat) {
     Connection connection = like_;
+    connection.posted = true;
     connection.source = tree_.ranks[source];
     connection.target = tree_.ranks[target];
     tree_.seats.push_back(seat);

@@ -1,46 +1,19 @@
 // Runs the table: every broken file gives exactly its message, all mistakes at once.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "sim/error.hpp"
 #include "tests/bad_input/cases.hpp"
+#include "tests/bad_input/folder.hpp"
 #include "topology/cluster.hpp"
 
 namespace rehearse::bad_input {
 namespace {
 
-// A fresh folder to stand in while a case runs, so that messages show the names as users type them.
-class Folder {
- public:
-  Folder() : before_{std::filesystem::current_path()} {
-    std::string pattern = (std::filesystem::temp_directory_path() / "rehearse-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-    std::filesystem::current_path(path_);
-  }
-  ~Folder() {
-    std::filesystem::current_path(before_);
-    std::filesystem::remove_all(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
- private:
-  std::filesystem::path before_, path_;
-};
-
 class ClusterFiles : public testing::TestWithParam<Case> {};
 
 TEST_P(ClusterFiles, GiveExactlyThisMessage) {
   const Case& broken = GetParam();
-  const Folder folder;
-  for (const auto& [name, content] : broken.files) {
-    if (name.ends_with('/'))
-      std::filesystem::create_directory(name);
-    else
-      std::ofstream{name, std::ios::binary} << content;
-  }
+  const Folder folder{broken};
   try {
     load_cluster(broken.file);
     FAIL() << "accepted";

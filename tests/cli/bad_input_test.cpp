@@ -19,7 +19,10 @@ TEST(BadInput, EveryBrokenFileIsExitCode2AndItsMessage) {
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   const fs::path root = pattern;
   std::size_t number = 0;
-  for (const Case& broken : cluster_cases()) {
+  std::vector<Case> all = cluster_cases();
+  const std::vector<Case> scenarios = all_scenario_cases();
+  all.insert(all.end(), scenarios.begin(), scenarios.end());
+  for (const Case& broken : all) {
     const fs::path folder = root / std::to_string(number++);
     fs::create_directory(folder);
     for (const auto& [name, content] : broken.files) {
@@ -34,7 +37,7 @@ TEST(BadInput, EveryBrokenFileIsExitCode2AndItsMessage) {
     const std::string command = broken.files.empty() ? "topo show " : "validate ";
     expect_outcome(where + "$R " + command + broken.file, 2, broken.message + "\n");
   }
-  EXPECT_GE(number, 40u);
+  EXPECT_GE(number, 120u);
   fs::remove_all(root);
 }
 

@@ -13,7 +13,8 @@ TEST(CommandLine, TellsItsVersionAndItsCommands) {
   expect_outcome("$R --version", 0, "rehearse 0.1.0\n");
   const Outcome help = shell("$R --help");
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* const word : {"bench", "topo", "program", "validate", "Examples:", "Exit codes"})
+  for (const char* const word :
+       {"predict", "sweep", "bench", "topo", "program", "validate", "Examples:", "Exit codes"})
     EXPECT_NE(help.text.find(word), std::string::npos) << word;
 }
 

@@ -1,9 +1,12 @@
 // Collectives against the formulas of the textbooks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <string>
 
 #include "tests/support/collectives.hpp"
+#include "topology/cluster.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {
@@ -52,19 +55,45 @@ TEST(Ring, EightBytesCostLatencyOfEveryStep) {
               2 * (n - 1) * step_of(4_B));
 }
 
-// Not reached everywhere: with 4 us paths 16 ranks have 0.894 since pipelines are paced (0.9 and
-// more before), a DGX H100 alone 0.755, four of them 0.857. Each piece pays its latency on its
-// lane.
+/// The best time in any of the machine's protocols, as `bench` shows it.
+Time best_time(std::string_view name, const Topology& machine, Bytes size) {
+  Routing routing(machine);
+  const Roofline cost;
+  FastSimulator engine(routing, cost);
+  CollectiveRehearsal rehearsal(algorithm(name), shape_of(CollectiveKind::all_reduce, machine),
+                                routing, Detail::folded);
+  Time best = Time::never();
+  const std::size_t protocols = std::max<std::size_t>(1, machine.protocols.size());
+  for (std::size_t p = 0; p < protocols; ++p)
+    best = std::min(best, rehearsal.run(size, engine, static_cast<std::uint16_t>(p)).time);
+  return best;
+}
+
+double tree_over_ring(const Topology& machine) {
+  return best_time("ring", machine, 1_GiB).seconds().count() /
+         best_time("tree", machine, 1_GiB).seconds().count();
+}
+
+// Two trees need 2 S / beta where a ring needs 2 (n-1)/n S / beta, so nine tenths want n > 10, and
+// pipelines whose pieces do not each pay their latency.
 TEST(Tree, ReachesNineTenthsOfRingBandwidth) {
-  const auto reached = [](std::size_t n, Cable over) {
-    const Topology machine = star(n, over);
+  for (const std::size_t n : {16, 32, 64, 128}) {
+    const Topology machine = star(n, {400.0_Gbps, 2_us});
     const Time around = time_of("ring", CollectiveKind::all_reduce, machine, 1_GiB);
     const Time through = time_of("tree", CollectiveKind::all_reduce, machine, 1_GiB);
-    return around.seconds().count() / through.seconds().count();
-  };
-  for (const std::size_t n : {32, 64, 128})
-    EXPECT_GE(reached(n, {400.0_Gbps, 2_us}), 0.9) << n << " ranks, 4 us paths";
-  EXPECT_GE(reached(16, {400.0_Gbps, 1_us}), 0.9) << "16 ranks, 2 us paths";
+    EXPECT_GE(around.seconds().count() / through.seconds().count(), 0.9) << n << " ranks";
+  }
+}
+
+TEST(Tree, ReachesNineTenthsOfRingBandwidthOnMachinesOfTheCatalog) {
+  for (const std::string name : {"dgx-h100", "dgx-a100", "dgx-b200", "p4d", "p5"})
+    for (const std::size_t nodes : {2, 4, 8, 16})
+      EXPECT_GE(tree_over_ring(load_cluster(name, {nodes, std::nullopt})), 0.9)
+          << nodes << " nodes of " << name;
+  for (const std::string name : {"dgx-2", "gb200-nvl72"})  // 16 and 72 ranks on one switch
+    EXPECT_GE(tree_over_ring(load_cluster(name, {1, std::nullopt})), 0.9) << name;
+  const double node = tree_over_ring(load_cluster("dgx-h100", {1, std::nullopt}));
+  EXPECT_GE(node, 0.85) << "8 ranks allow 7/8";
 }
 
 TEST(Tree, LatencyGrowsWithTheLogarithm) {
@@ -99,7 +128,7 @@ TEST(InSwitch, SendsOnePlusOneNthOfTheData) {
       time_of("nvls", CollectiveKind::all_reduce, machine, size).seconds().count();
   const double wire = static_cast<double>(size.count()) * 9 / 8 / cable.bandwidth.count();
   EXPECT_GE(seconds, wire);
-  EXPECT_LE(seconds, wire * 1.05) << "(n+1)/n S/beta and the latency of a short pipeline";
+  EXPECT_LE(seconds, wire * 1.02) << "(n+1)/n S/beta and the latency of a short pipeline";
 }
 
 TEST(Hierarchical, IsTheSumOfItsParts) {

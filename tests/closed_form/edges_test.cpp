@@ -144,12 +144,12 @@ TEST(Chain, BroadcastAndReduceArePipelines) {
         ASSERT_EQ(transfers % (n - 1), 0);
         const std::int64_t pieces = transfers / (n - 1);
         const auto formula = [&](std::int64_t c) {
-          return (n - 2 + c) * (alpha + on_star(longest_part(size, c)));
+          return (n - 1) * alpha + (n - 2 + c) * on_star(longest_part(size, c));
         };
         const Time expected = formula(pieces);
         for (const Detail detail : {Detail::folded, Detail::transfers})
           EXPECT_EQ(time_of("ring", kind, machine, size, detail, 1), expected)
-              << "(n-2+C) (alpha + S / (C beta)), n = " << n << ", C = " << pieces
+              << "(n-1) alpha + (n-2+C) S / (C beta), n = " << n << ", C = " << pieces
               << ", S = " << size.count();
         for (std::int64_t other = 1; other <= 256; ++other)
           EXPECT_LE(expected.ps(), formula(other).ps() * 103 / 100) << "no other C is much better";

@@ -44,6 +44,7 @@ Program uncontended_program(Draw& draw, std::size_t ranks) {
       if (s == t) continue;
       Connection way{static_cast<Rank>(s), static_cast<Rank>(t)};
       way.protocol = static_cast<std::uint16_t>(draw.below(2));
+      way.posted = draw.once_in(2);
       ways.emplace_back(program.connect(way), comm_lane(t));
     }
   for (std::size_t i = draw.between(1, 120); i > 0; --i) {

@@ -91,6 +91,31 @@ TEST(Expand, RanksWaitForTheirOwnInputsOnly) {
   EXPECT_EQ(timeline.makespan, timeline.spans[program.size() - 1].end);
 }
 
+TEST(Expand, WaitsForWhatIsBeforeItOnItsStream) {
+  const Topology machine = star(2, {50.0_GBps, 1_us});
+  Routing routing(machine);
+  Program whole;
+  const Label label{whole.name("step")};
+  const auto pause = [&](Time fixed) {
+    whole.add_compute(Rank{1}, Stream::comm, label, {.fixed = fixed}, {});
+  };
+  const auto reduce = [&] {
+    whole.add_collective(
+        Stream::comm, label,
+        {CollectiveKind::all_reduce, all_ranks(machine), part_of_buffer(0, 0, 2), {}, 0}, {});
+  };
+  pause(10_us);
+  reduce();
+  pause(20_us);
+  pause(30_us);
+  reduce();
+  const Roofline cost;
+  FastSimulator engine(routing, cost);
+  const Time sum = time_of("ring", CollectiveKind::all_reduce, machine, 8_B);
+  EXPECT_EQ(engine.run(expand_collectives(whole, routing, {.algorithm = "ring"})).makespan,
+            10_us + sum + 50_us + sum);
+}
+
 TEST(Expand, TakesAsLongAsTheCollectiveAlone) {
   const Topology machine = load_cluster("dgx-h100", {2, std::nullopt});
   Routing routing(machine);

@@ -33,70 +33,108 @@ void Interpreter::write(Rank rank, const Slice& slice, std::span<const std::int6
     target[begin + i] = combine == Combine::sum ? target[begin + i] + values[i] : values[i];
 }
 
-void Interpreter::run(const Transfer& transfer) {
+std::vector<std::int64_t> Interpreter::take(const Transfer& transfer) {
   const Connection& connection = program_[transfer.connection];
-  switch (connection.shape) {
-    case Connection::Shape::point_to_point:
-      return write(connection.target, transfer.target(), read(connection.source, transfer.source()),
-                   transfer.combine);
-    case Connection::Shape::multicast: {
-      const std::vector<std::int64_t> values = read(connection.source, transfer.source());
-      for (const Rank other : connection.others)
-        write(other, transfer.target(), values, transfer.combine);
-      return;
-    }
-    case Connection::Shape::switch_reduce: {
-      std::vector<std::int64_t> sum(elements(transfer.size), 0);
-      for (const Rank other : connection.others) {
-        const std::vector<std::int64_t> values = read(other, transfer.source());
-        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
-      }
-      return write(connection.target, transfer.target(), sum, transfer.combine);
-    }
+  if (connection.shape != Connection::Shape::switch_reduce)
+    return read(connection.source, transfer.source());
+  std::vector<std::int64_t> sum(elements(transfer.size), 0);
+  for (const Rank other : connection.others) {
+    const std::vector<std::int64_t> values = read(other, transfer.source());
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
   }
+  return sum;
+}
+
+void Interpreter::put(const Transfer& transfer, std::span<const std::int64_t> values) {
+  const Connection& connection = program_[transfer.connection];
+  if (connection.shape != Connection::Shape::multicast)
+    return write(connection.target, transfer.target(), values, transfer.combine);
+  for (const Rank other : connection.others)
+    write(other, transfer.target(), values, transfer.combine);
 }
 
 void Interpreter::run() {
   for (const Program::Op& op : program_.ops())
-    if (op.kind == WorkKind::transfer) run(program_.transfer(op));
+    if (op.kind == WorkKind::transfer) put(program_.transfer(op), take(program_.transfer(op)));
 }
 
 void Interpreter::run(std::span<const OpId> order) {
-  ASSERT(order.size() == program_.size());
-  for (const OpId id : order)
-    if (program_[id].kind == WorkKind::transfer) run(program_.transfer(program_[id]));
+  std::map<OpId, std::vector<std::int64_t>> in_flight;
+  for (const OpId id : order) {
+    if (program_[id].kind != WorkKind::transfer) continue;
+    const Transfer& transfer = program_.transfer(program_[id]);
+    const auto [flying, leaves] = in_flight.try_emplace(id);
+    if (leaves) flying->second = take(transfer);
+    if (leaves && program_[transfer.connection].posted) continue;
+    put(transfer, flying->second);
+    in_flight.erase(flying);
+  }
+  ASSERT(in_flight.empty());
 }
 
-std::vector<OpId> random_order(const Program& program, Draw& draw) {
-  const StreamTable streams{program};
-  std::vector<OpId> last(streams.size(), no_op);
-  std::vector<std::vector<OpId>> next(program.size());
-  std::vector<std::size_t> waiting(program.size(), 0);
-  const auto edge = [&](OpId from, OpId to) {
-    next[index(from)].push_back(to);
-    ++waiting[index(to)];
-  };
-  for (std::size_t i = 0; i < program.size(); ++i) {
-    const auto id = static_cast<OpId>(i);
-    for (const OpId input : program.after(id)) edge(input, id);
-    for (const Rank rank : ranks_of(program, program[id])) {
-      OpId& previous = last[streams.number(rank, program[id].stream)];
-      if (previous != no_op) edge(previous, id);
-      previous = id;
+namespace {
+
+bool is_posted(const Program& program, const Program::Op& op) {
+  return op.kind == WorkKind::transfer && program[program.transfer(op).connection].posted;
+}
+
+/// What waits for what. Node i is op i, which ends with it unless it is posted; node n + i is the
+/// arrival of a posted one.
+struct Waits {
+  std::vector<std::vector<std::size_t>> next;
+  std::vector<std::size_t> waiting;
+
+  explicit Waits(const Program& program)
+      : next(2 * program.size()), waiting(2 * program.size(), 0) {
+    const std::size_t n = program.size();
+    const StreamTable streams{program};
+    std::vector<OpId> last(streams.size(), no_op);
+    std::map<std::pair<std::uint32_t, ConnectionId>, std::size_t> last_arrival;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto id = static_cast<OpId>(i);
+      const Program::Op& op = program[id];
+      for (const OpId input : program.after(id))
+        edge(index(input) + (is_posted(program, program[input]) ? n : 0), i);
+      for (const Rank rank : ranks_of(program, op)) {
+        OpId& previous = last[streams.number(rank, op.stream)];
+        if (previous != no_op) edge(index(previous), i);
+        previous = id;
+      }
+      if (!is_posted(program, op)) continue;
+      edge(i, n + i);
+      const auto [before, is_first] = last_arrival.try_emplace(
+          {streams.number(op.rank, op.stream), program.transfer(op).connection}, n + i);
+      if (!is_first) edge(before->second, n + i);
+      before->second = n + i;
     }
   }
-  std::vector<OpId> ready, order;
-  for (std::size_t i = 0; i < program.size(); ++i)
-    if (waiting[i] == 0) ready.push_back(static_cast<OpId>(i));
+
+  void edge(std::size_t from, std::size_t to) {
+    next[from].push_back(to);
+    ++waiting[to];
+  }
+};
+
+}  // namespace
+
+std::vector<OpId> random_order(const Program& program, Draw& draw) {
+  const std::size_t n = program.size();
+  Waits waits{program};
+  std::vector<std::size_t> ready;
+  std::vector<OpId> order;
+  for (std::size_t i = 0; i < n; ++i)
+    if (waits.waiting[i] == 0) ready.push_back(i);
   while (!ready.empty()) {
     std::swap(ready[draw.below(ready.size())], ready.back());
-    const OpId id = ready.back();
+    const std::size_t node = ready.back();
     ready.pop_back();
-    order.push_back(id);
-    for (const OpId to : next[index(id)])
-      if (--waiting[index(to)] == 0) ready.push_back(to);
+    order.push_back(static_cast<OpId>(node % n));
+    for (const std::size_t to : waits.next[node])
+      if (--waits.waiting[to] == 0) ready.push_back(to);
   }
-  ASSERT(order.size() == program.size());
+  const auto arrivals = std::count_if(program.ops().begin(), program.ops().end(),
+                                      [&](const auto& op) { return is_posted(program, op); });
+  ASSERT(order.size() == n + static_cast<std::size_t>(arrivals));
   return order;
 }
 

@@ -24,11 +24,13 @@ class Interpreter {
 
   /// In program order.
   void run();
-  /// In another order that streams and edges allow: a missing edge shows as a wrong number.
+  /// In another order that streams and edges allow: a missing edge shows as a wrong number. A
+  /// posted transfer comes twice: it reads when it leaves, and writes when it arrives.
   void run(std::span<const OpId> order);
 
  private:
-  void run(const Transfer& transfer);
+  std::vector<std::int64_t> take(const Transfer& transfer);
+  void put(const Transfer& transfer, std::span<const std::int64_t> values);
   std::vector<std::int64_t> read(Rank rank, const Slice& slice);
   void write(Rank rank, const Slice& slice, std::span<const std::int64_t> values, Combine combine);
   std::size_t elements(Bytes bytes) const;
@@ -38,7 +40,8 @@ class Interpreter {
   std::map<std::pair<Rank, Buffer>, std::vector<std::int64_t>> buffers_;
 };
 
-/// A random order in which every op follows its inputs and the one before it on its stream.
+/// A random order in which every op follows its inputs and the one before it on its stream. What is
+/// posted is there twice, and arrives in order on its connection.
 std::vector<OpId> random_order(const Program& program, Draw& draw);
 
 }  // namespace rehearse

@@ -62,7 +62,9 @@ Connection random_connection(Draw& draw, std::size_t ranks, std::size_t protocol
   Connection connection{.source = static_cast<Rank>(draw.below(ranks)),
                         .target = static_cast<Rank>(draw.below(ranks)),
                         .channel = static_cast<std::uint16_t>(draw.below(3)),
-                        .protocol = static_cast<std::uint16_t>(draw.below(protocols))};
+                        .protocol = static_cast<std::uint16_t>(draw.below(protocols)),
+                        .posted = draw.once_in(2),
+                        .by_kernels = draw.once_in(2)};
   if (draw.once_in(6)) {
     connection.shape = Connection::Shape::multicast;
     connection.target = connection.source;
@@ -82,6 +84,19 @@ std::vector<OpId> random_after(Draw& draw, std::size_t ops) {
   std::sort(after.begin(), after.end());
   after.erase(std::unique(after.begin(), after.end()), after.end());
   return after;
+}
+
+Compute random_kernel(Draw& draw) {
+  Compute work{.flops = Flops{draw.of<double>({0, 1e6, 3e9, 1.7e10})},
+               .traffic = Bytes{draw.of<std::int64_t>({0, 1'000'000, 200'000'000})},
+               .fixed = random_latency(draw)};
+  if (draw.once_in(3))
+    work.gemm = {.m = draw.of<std::int64_t>({1, 64, 129, 4096}),
+                 .n = draw.of<std::int64_t>({1, 64, 1000}),
+                 .k = draw.of<std::int64_t>({1, 128, 5000}),
+                 .batch = draw.of<std::int64_t>({1, 1, 12})};
+  if (draw.once_in(2)) work.math = static_cast<Precision>(draw.below(precision_words.size()));
+  return work;
 }
 
 void add_random_transfer(Draw& draw, Program& program, const std::vector<OpId>& after) {
@@ -146,9 +161,7 @@ Program random_program(Draw& draw, const Topology& topology) {
     if (kind == 0) {
       program.add_marker(rank, Stream::compute, {program.name("mark"), number}, after);
     } else if (kind <= 2) {
-      const Compute work{.flops = Flops{draw.of<double>({0, 1e6, 3e9, 1.7e10})},
-                         .traffic = Bytes{draw.of<std::int64_t>({0, 1'000'000, 200'000'000})},
-                         .fixed = random_latency(draw)};
+      const Compute work = random_kernel(draw);
       program.add_compute(rank, draw.once_in(3) ? Stream::copy : Stream::compute,
                           {program.name("work"), number}, work, after);
     } else {

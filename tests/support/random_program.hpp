@@ -33,8 +33,8 @@ class Draw {
 /// Stars, two halves behind one shared trunk, full meshes and random graphs, of 2 to 9 ranks.
 Topology random_topology(Draw& draw);
 
-/// Compute, markers and transfers (also multicast and switch_reduce, zero bytes, a rank to itself)
-/// on several streams, with edges and protocols, for the ranks of `topology`.
+/// Compute, markers and transfers (also multicast, switch_reduce, posted, zero bytes, a rank to
+/// itself) on several streams, with edges and protocols, for the ranks of `topology`.
 Program random_program(Draw& draw, const Topology& topology);
 
 }  // namespace rehearse

@@ -31,6 +31,7 @@ Connection random_connection(Draw& draw, std::size_t ranks) {
   connection.shape = static_cast<Connection::Shape>(draw.below(3));
   connection.source = random_rank(draw, ranks);
   connection.target = random_rank(draw, ranks);
+  connection.posted = draw.once_in(2);
   if (connection.shape != Connection::Shape::point_to_point)
     connection.others = random_group(draw, ranks);
   return connection;

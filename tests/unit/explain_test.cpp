@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "sim/cost_model.hpp"
 #include "sim/error.hpp"
 #include "sim/fast_simulator.hpp"
@@ -71,6 +73,34 @@ TEST(Explain, TheCriticalPathInRuns) {
             "critical path: 232 us, 4 ops\n" +
                 path.substr(path.find("  1 × send"), path.find("  3 ×") - path.find("  1 × send")) +
                 "  and 1 shorter stretches: 30 us (12.9 %)\n");
+}
+
+// Three posted sends of 1 MB one behind another, then a kernel that needs the last of them.
+TEST(Explain, APostedPipelineOnTheCriticalPath) {
+  const Topology topology = star(2, {BytesPerSecond{1e10}, 1_us});
+  Routing routing{topology};
+  Program program;
+  const ConnectionId way =
+      program.connect({.source = Rank{0}, .target = Rank{1}, .posted = true, .others = {}});
+  OpId last{};
+  for (std::uint32_t i = 0; i < 3; ++i)
+    last = program.add_transfer(
+        Stream::comm, {program.name("send"), i},
+        {.connection = way, .size = Bytes{1'000'000}, .wire = Bytes{1'000'000}}, {});
+  program.add_compute(Rank{1}, Stream::compute, {program.name("gemm")}, {.fixed = 10_us},
+                      std::array{last});
+  const Roofline cost;
+  const Timeline timeline = FastSimulator(routing, cost).run(program);
+  EXPECT_EQ(explain_op(program, timeline, Paths(program, routing), topology, OpId{1}),
+            "op 1 'send 1' (rank 0, comm 0): from 100 us to 202 us, 102 us\n"
+            "  waited 100 us for its stream: op 0 'send 0' (rank 0, comm 0)\n"
+            "  moves 1 MB (1 MB on the wire) over [gpu0 -> switch0] [switch0 -> gpu1]\n"
+            "  alone: 100 us at 10 GB/s, the rate of gpu0 -> switch0, then 2 us of latency, in "
+            "which its stream is free\n");
+  EXPECT_EQ(explain_critical_path(program, timeline),
+            "critical path: 312 us, 4 ops\n"
+            "  3 × send on rank 0: 302 us (96.8 %)\n"
+            "  1 × gemm on rank 1: 10 us (3.2 %)\n");
 }
 
 TEST(Explain, TheBusiestLinks) {

@@ -125,6 +125,45 @@ TEST(Physics, RefusesTimeThatRunsBackwardOrNotAtAll) {
   EXPECT_EQ(relay.verdict(candidate), "impossible result: 3 ops, but 2 spans");
 }
 
+// Two posted transfers of 1 MB on one stream: the second leaves when the first has left.
+struct Posted : Relay {
+  Posted() {
+    program = {};
+    const Label label{program.name("posted"), Label::no_number};
+    const ConnectionId way =
+        program.connect({.source = Rank{0}, .target = Rank{1}, .posted = true, .others = {}});
+    for (const Bytes size : {Bytes{1'000'000}, Bytes{1'000'000}})
+      program.add_transfer(Stream::comm, label, {.connection = way, .size = size, .wire = size},
+                           {});
+    timeline = FastSimulator(routing, Roofline{}).run(program);
+  }
+};
+
+TEST(Physics, AcceptsAPostedTransferInFlight) {
+  Posted posted;
+  EXPECT_EQ(posted.timeline.spans[0].end, 102_us);
+  EXPECT_EQ(posted.timeline.spans[1].begin, 100_us);
+  EXPECT_EQ(posted.timeline.makespan, 202_us);
+  EXPECT_EQ(posted.verdict(posted.timeline), "possible");
+}
+
+TEST(Physics, RefusesAnOpBeforeItsStreamIsFree) {
+  Posted posted;
+  Timeline candidate = posted.timeline;
+  posted.shift(candidate, OpId{1}, -1);
+  candidate.makespan = candidate.makespan - Time::picoseconds(1);
+  EXPECT_NE(posted.verdict(candidate).find("before what it waited for"), std::string::npos);
+  candidate.spans[1].blocker = no_op;
+  EXPECT_NE(posted.verdict(candidate).find("before the op before it on its stream"),
+            std::string::npos);
+}
+
+TEST(Physics, RefusesAnInputThatIsInFlight) {
+  Posted posted;
+  posted.program.set_after(OpId{1}, std::array{OpId{0}});
+  EXPECT_NE(posted.verdict(posted.timeline).find("before its input op 0"), std::string::npos);
+}
+
 // Two transfers share a link; each alone would be fast enough, both together are not.
 TEST(Physics, RefusesALinkAboveItsCapacity) {
   Topology topology = star(3, {BytesPerSecond{1e10}, Time{}});

@@ -17,26 +17,34 @@ protocol "LL128" overhead 1.9us payload 0.9375 limit 20GB/s
 name "ring_all_reduce"
 name "b"
 connection c0: 0 -> 1 channel 3
-connection c1: multicast 0 -> 1,2,3
+connection c1: multicast 0 -> 1,2,3 channel 1 posted
 connection c2: switch_reduce 1,2 -> 0
 op 0: rank 0 comm 0 transfer c0 sum 0[0,+512] -> 1[64,+512] wire 576 "ring_all_reduce" 4
 op 1: rank 1 compute compute flops 0.5 traffic 7 fixed 2us reads 0[0,+8] writes 1[8,+8] after 0 "b"
 op 2: rank 0 comm 12 transfer c2 0[0,+0] -> 0[0,+0] wire 0 after 0,1 "ring_all_reduce" 5
 op 3: rank 1 copy marker after 2 "b"
 op 4: rank 2 comm 0 collective all_to_all group 2,0,1 data 0[0,+12] result 1[0,+12] "b"
+op 5: rank 0 compute compute flops 12 traffic 9 gemm 1 2 3 batch 4 math bf16 fixed 1ns "b"
+op 6: rank 0 compute compute gemm 5 6 7 "b"
+op 7: rank 0 compute compute math fp8 "b"
 )";
 
 TEST(ProgramText, ReadsAndWritesTheExample) {
   const Program program = parse_program(example, "example");
-  EXPECT_EQ(program.size(), 5u);
+  EXPECT_EQ(program.size(), 8u);
   EXPECT_EQ(program.protocols.at(0).overhead, Time::picoseconds(1'900'000));
   EXPECT_EQ(program.connections()[1].others.size(), 3u);
+  EXPECT_FALSE(program.connections()[0].posted);
+  EXPECT_TRUE(program.connections()[1].posted);
   const Transfer& first = program.transfer(program[OpId{0}]);
   EXPECT_EQ(first.target(), (Slice{Buffer{1}, 64_B, 512_B}));
   EXPECT_EQ(first.combine, Combine::sum);
   EXPECT_EQ(program[OpId{2}].stream, comm_lane(12));
   EXPECT_EQ(program.label(OpId{2}), "ring_all_reduce 5");
   EXPECT_EQ(program.after(OpId{2}).size(), 2u);
+  const Compute& product = program.compute(program[OpId{5}]);
+  EXPECT_EQ(product.gemm, (Gemm{1, 2, 3, 4}));
+  EXPECT_EQ(product.math, Precision::bf16);
   EXPECT_EQ(to_text(program), example);
 }
 
@@ -117,6 +125,16 @@ const std::array mistakes{
             "f:3:17: error: the number of copies must be at least 1"},
     Mistake{"op 1: rank 0 compute compute flops nan",
             "f:2:36: error: expected an amount of work, not 'nan'"},
+    Mistake{"op 1: rank 0 compute compute gemm 3 4",
+            "f:2:38: error: expected the depth of a product, not the end of the line"},
+    Mistake{"op 1: rank 0 compute compute gemm 3 0 4",
+            "f:2:37: error: the columns of a product must be at least 1"},
+    Mistake{"op 1: rank 0 compute compute gemm 3 4 5000000000",
+            "f:2:39: error: the depth of a product may be at most 2147483648"},
+    Mistake{"op 1: rank 0 compute compute gemm 3 4 5 batch 0",
+            "f:2:47: error: a number of products must be at least 1"},
+    Mistake{"op 1: rank 0 compute compute math bf17",
+            "f:2:35: error: unknown precision 'bf17'; did you mean 'bf16'?"},
     Mistake{"op 1: rank 0 comm 0 collective allreduce group 0 data 0[0,+4]",
             "f:2:32: error: unknown collective 'allreduce'; did you mean 'all_reduce'?"},
     Mistake{"op 1: rank 0 comm 0 collective reduce group 0,1 data 0[0,+4] root 2",

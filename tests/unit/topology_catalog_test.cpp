@@ -74,6 +74,29 @@ TEST(Catalog, RatesAreSane) {
   }
 }
 
+// What libraries reach of a data sheet: below it, and within what anybody has measured.
+TEST(Catalog, BehaviourIsSane) {
+  for (const CatalogEntry& entry : catalog()) {
+    SCOPED_TRACE(entry.name);
+    const Accelerator device = load_cluster(std::string{entry.name}).accelerators.front();
+    const bool is_ideal = entry.name == "ring-8";
+    EXPECT_EQ(device.compute_units == 1, is_ideal);
+    EXPECT_LE(device.compute_units, 304u);
+    EXPECT_EQ(device.launch_overhead < 1_us, is_ideal);
+    EXPECT_LE(device.launch_overhead, 10_us);
+    EXPECT_EQ(device.memory_efficiency == 1, is_ideal);
+    EXPECT_GE(device.memory_efficiency, 0.7);
+    EXPECT_LE(device.memory_ramp, Bytes{8'000'000});
+    EXPECT_LE(device.communication_share, 0.3);
+    EXPECT_LE(device.k_ramp, 500);
+    EXPECT_LE(device.tile_ramp, 50);
+    for (const Accelerator::Peak& peak : device.peaks) {
+      EXPECT_EQ(peak.efficiency == 1, is_ideal) << peak.precision;
+      EXPECT_GE(peak.efficiency, 0.5) << peak.precision;
+    }
+  }
+}
+
 // Numbers from the world carry their source: every line with a quantity has a comment.
 TEST(Catalog, EveryQuantityHasItsSource) {
   for (const CatalogEntry& entry : catalog()) {

@@ -119,6 +119,39 @@ TEST(Trace, CountersCarryEveryByteAndComeBackToZero) {
   EXPECT_NEAR(bytes, 4'000'000, 100);  // two sends over two links each
 }
 
+// Two sends of 100 us of bytes and 2 us of latency, and a marker where the second arrives.
+TEST(Trace, APostedSendEndsWhenItsStreamIsFree) {
+  const Topology topology = star(2, {BytesPerSecond{1e10}, 1_us});
+  Routing routing{topology};
+  Program program;
+  const ConnectionId way =
+      program.connect({.source = Rank{0}, .target = Rank{1}, .posted = true, .others = {}});
+  OpId last{};
+  for (std::uint32_t i = 0; i < 2; ++i)
+    last = program.add_transfer(
+        Stream::comm, {program.name("send"), i},
+        {.connection = way, .size = Bytes{1'000'000}, .wire = Bytes{1'000'000}}, {});
+  program.add_marker(Rank{1}, Stream::compute, {program.name("done")}, std::vector{last});
+  const Timeline timeline = FastSimulator(routing, Roofline{}).run(program);
+  const Traced trace = trace_of(program, timeline, routing);
+  std::map<std::string, std::vector<double>> times;  // by phase
+  std::vector<double> rates;
+  for (const nlohmann::json& event : trace.json["traceEvents"]) {
+    if (event["ph"] == "M") continue;
+    times[event["ph"]].push_back(event["ts"]);
+    if (event["ph"] == "C") rates.push_back(event["args"]["GB/s"]);
+    if (event["ph"] != "X") continue;
+    EXPECT_EQ(event["dur"], 100);
+    EXPECT_EQ(event["args"]["then in flight (us)"], 2);
+  }
+  EXPECT_EQ(times["X"], (std::vector<double>{0, 100}));
+  EXPECT_EQ(times["s"], (std::vector<double>{199.999})) << "inside the slice that it leaves";
+  EXPECT_EQ(times["f"], (std::vector<double>{202}));
+  EXPECT_EQ(times["i"], (std::vector<double>{202}));
+  EXPECT_EQ(times["C"], (std::vector<double>{0, 200, 0, 200})) << "two links, full all the time";
+  EXPECT_EQ(rates, (std::vector<double>{10, 0, 10, 0}));
+}
+
 TEST(Trace, ShowsOnlyTheRanksAskedFor) {
   Example example;
   TraceOptions options;
@@ -139,6 +172,7 @@ TEST(Trace, SlicesOfRandomProgramsEqualTheTimelineAndDoNotOverlap) {
     Routing routing{topology};
     const Roofline cost;
     const Timeline timeline = FastSimulator(routing, cost).run(program);
+    const Paths paths{program, routing};
     const Traced trace = trace_of(program, timeline, routing);
     std::map<std::pair<int, int>, double> ends;
     for (const nlohmann::json& event : trace.json["traceEvents"]) {
@@ -147,7 +181,8 @@ TEST(Trace, SlicesOfRandomProgramsEqualTheTimelineAndDoNotOverlap) {
       const double begin = event["ts"], duration = event["dur"];
       const Timeline::Span& span = timeline.spans[op];
       ASSERT_NEAR(begin, span.begin.seconds().count() * 1e6, 1e-7);
-      ASSERT_NEAR(duration, (span.end - span.begin).seconds().count() * 1e6, 1e-7);
+      const Time left = span.end - flight_of(program, paths, program[static_cast<OpId>(op)]);
+      ASSERT_NEAR(duration, (left - span.begin).seconds().count() * 1e6, 1e-7);
       double& end = ends[{event["pid"], event["tid"]}];
       ASSERT_GE(begin, end - 1e-7) << "seed " << seed << " op " << op;
       end = begin + duration;

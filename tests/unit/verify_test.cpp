@@ -69,6 +69,77 @@ TEST(Verify, ReadersDoNotRaceButAWriterAmongThemDoes) {
   EXPECT_EQ(find_races(pair.program, 1).size(), 1u);
 }
 
+/// The pair with posted connections: there and back, and a second one there.
+struct PostedPair : Pair {
+  ConnectionId other;
+  PostedPair() {
+    there = program.connect({.source = Rank{0}, .target = Rank{1}, .posted = true, .others = {}});
+    other = program.connect({.source = Rank{0}, .target = Rank{1}, .posted = true, .others = {}});
+    back = program.connect({.source = Rank{1}, .target = Rank{0}, .posted = true, .others = {}});
+  }
+};
+
+TEST(VerifyPosted, ArrivalsOfOneConnectionAreInOrder) {
+  PostedPair pair;
+  pair.send(pair.there, 0, 0, 64);
+  const OpId last = pair.send(pair.there, 0, 0, 64);  // writes the same bytes, later
+  pair.compute(Rank{1}, {Buffer{0}, {}, 64_B}, false, {last});
+  EXPECT_EQ(verify(pair.program), std::nullopt);
+}
+
+TEST(VerifyPosted, ArrivalsOfTwoConnectionsAreNot) {
+  PostedPair pair;
+  const OpId a = pair.send(pair.there, 0, 0, 64);
+  const OpId b = pair.send(pair.other, 0, 0, 64);
+  const std::optional<Race> race = verify(pair.program);
+  ASSERT_TRUE(race);
+  EXPECT_EQ(*race, (Race{a, b, true, true, Rank{1}, Buffer{0}, 0_B, 64_B}));
+}
+
+TEST(VerifyPosted, NamingALaterOneOfAnotherConnectionSaysNothing) {
+  PostedPair pair;
+  const OpId a = pair.send(pair.there, 0, 0, 64);
+  const OpId b = pair.send(pair.other, 64, 64, 64);
+  const OpId reader = pair.compute(Rank{1}, {Buffer{0}, {}, 64_B}, false, {b});
+  const std::optional<Race> race = verify(pair.program);
+  ASSERT_TRUE(race);
+  EXPECT_EQ(*race, (Race{a, reader, true, false, Rank{1}, Buffer{0}, 0_B, 64_B}));
+  pair.program.set_after(reader, std::array{a, b});
+  EXPECT_EQ(verify(pair.program), std::nullopt);
+}
+
+TEST(VerifyPosted, WhatHasLeftIsReadButNotThere) {
+  PostedPair pair;
+  const OpId sent = pair.send(pair.there, 0, 0, 64);
+  // The next op of the stream may write what was sent from there,
+  const std::array<Access, 1> source{Access{{Buffer{0}, {}, 64_B}, true}};
+  const OpId next = pair.program.add_compute(Rank{0}, Stream::comm, pair.label, {}, {}, source);
+  EXPECT_EQ(verify(pair.program), std::nullopt);
+  // and whoever waits for that op only must not read where it goes to.
+  const OpId reader = pair.compute(Rank{1}, {Buffer{0}, {}, 64_B}, false, {next});
+  const std::optional<Race> race = verify(pair.program);
+  ASSERT_TRUE(race);
+  EXPECT_EQ(*race, (Race{sent, reader, true, false, Rank{1}, Buffer{0}, 0_B, 64_B}));
+}
+
+TEST(VerifyPosted, TheSameConnectionOnTwoStreamsIsInNoOrder) {
+  PostedPair pair;
+  pair.send(pair.there, 0, 0, 64, {}, comm_lane(0));
+  pair.send(pair.there, 0, 0, 64, {}, comm_lane(1));
+  EXPECT_TRUE(verify(pair.program));
+}
+
+TEST(VerifyPosted, ARankMustNotReadOnWhatItPostedToItself) {
+  PostedPair pair;
+  const ConnectionId self =
+      pair.program.connect({.source = Rank{0}, .target = Rank{0}, .posted = true, .others = {}});
+  const OpId a = pair.send(self, 0, 64, 64);
+  const OpId b = pair.send(self, 64, 128, 64);  // leaves while the first is on its way
+  ASSERT_TRUE(verify(pair.program));
+  pair.program.set_after(b, std::array{a});
+  EXPECT_EQ(verify(pair.program), std::nullopt);
+}
+
 TEST(Verify, TwoSumsIntoTheSameBytesRace) {
   Pair pair;
   pair.send(pair.there, 0, 0, 64, {}, comm_lane(0), Combine::sum);

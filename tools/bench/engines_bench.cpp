@@ -13,7 +13,7 @@
 #include "sim/cost_model.hpp"
 #include "sim/fast_simulator.hpp"
 #include "sim/simgrid_simulator.hpp"
-#include "tools/bench/workloads.hpp"
+#include "tools/bench/cases.hpp"
 
 namespace rehearse {
 namespace {
@@ -22,7 +22,7 @@ constexpr std::array<std::size_t, 5> ring_sizes{64, 128, 256, 512, 1024};
 constexpr std::size_t largest_ring = ring_sizes.back();
 
 template <class Engine>
-Timeline run_once(const Workload& workload) {
+Timeline run_once(const BenchCase& workload) {
   Routing routing{workload.topology};
   const Roofline cost;
   return Engine{routing, cost}.run(workload.program);
@@ -43,7 +43,7 @@ double peak_memory(Make make) {
 
 template <class Engine, class Make>
 void measure(benchmark::State& state, Make make) {
-  const Workload workload = make();
+  const BenchCase workload = make();
   std::uint64_t events = 0;
   for (auto _ : state) events += run_once<Engine>(workload).events;
   const auto transfers = static_cast<double>(workload.program.transfer_count());

@@ -8,15 +8,15 @@
 
 namespace rehearse {
 
-struct Workload {
+struct BenchCase {
   Topology topology;
   Program program;
 };
 
 /// 2(n-1) steps of n transfers around a ring of n GPUs: an all-reduce of 1 GiB.
-Workload ring_all_reduce(std::size_t ranks);
+BenchCase ring_all_reduce(std::size_t ranks);
 
 /// Nodes of `gpus` GPUs behind one NIC each; every GPU sends 1 MiB to every other one at once.
-Workload all_to_all(std::size_t nodes, std::size_t gpus);
+BenchCase all_to_all(std::size_t nodes, std::size_t gpus);
 
 }  // namespace rehearse

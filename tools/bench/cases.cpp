@@ -1,5 +1,5 @@
 // Programs written out by hand, so that the measurement depends on the engines alone.
-#include "tools/bench/workloads.hpp"
+#include "tools/bench/cases.hpp"
 
 #include <fmt/format.h>
 
@@ -13,8 +13,8 @@ DeviceId add_gpu(Topology& topology, std::size_t number) {
 
 }  // namespace
 
-Workload ring_all_reduce(std::size_t ranks) {
-  Workload made;
+BenchCase ring_all_reduce(std::size_t ranks) {
+  BenchCase made;
   Program& program = made.program;
   for (std::size_t i = 0; i < ranks; ++i) add_gpu(made.topology, i);
   std::vector<ConnectionId> to_next;
@@ -50,8 +50,8 @@ Workload ring_all_reduce(std::size_t ranks) {
   return made;
 }
 
-Workload all_to_all(std::size_t nodes, std::size_t gpus) {
-  Workload made;
+BenchCase all_to_all(std::size_t nodes, std::size_t gpus) {
+  BenchCase made;
   Topology& topology = made.topology;
   const std::size_t ranks = nodes * gpus;
   for (std::size_t i = 0; i < ranks; ++i) add_gpu(topology, i);

@@ -1,0 +1,120 @@
+// Calibration profiles: read strictly, written back, laid over a machine.
+#include "sim/calibration.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "topology/accelerator_file.hpp"
+#include "topology/document.hpp"
+#include "topology/fields.hpp"
+#include "topology/text_file.hpp"
+
+namespace rehearse {
+
+namespace {
+
+Calibration::Device read_device(const Value& table, Problems& problems) {
+  Fields fields{table, "[[accelerator]]", problems};
+  const std::size_t problems_before = problems.size();
+  Calibration::Device device;
+  fields.require("name");
+  device.accelerator = fields.text("name").value_or("");
+  device.changes = read_changes(fields, problems);
+  fields.finish();
+  if (problems.size() == problems_before && device.changes == AcceleratorChanges{})
+    problems.push_back(
+        {fields.place(), fmt::format("nothing is said about '{}'", device.accelerator)});
+  return device;
+}
+
+void read_devices(Fields& fields, Problems& problems, Calibration& calibration) {
+  const Value* given = fields.any("accelerator");
+  if (!given) return;
+  const auto read = [&](const Value& table) {
+    Calibration::Device device = read_device(table, problems);
+    const bool is_known = std::any_of(
+        calibration.devices.begin(), calibration.devices.end(),
+        [&](const Calibration::Device& d) { return d.accelerator == device.accelerator; });
+    if (is_known && !device.accelerator.empty())
+      problems.push_back(
+          {table.place, fmt::format("accelerator '{}' is listed twice", device.accelerator)});
+    calibration.devices.push_back(std::move(device));
+  };
+  if (!given->array()) return read(*given);
+  for (const Value& table : *given->array()) read(table);
+}
+
+const Calibration::Device* find_device(const Calibration& calibration, const std::string& name) {
+  for (const Calibration::Device& device : calibration.devices)
+    if (device.accelerator == name) return &device;
+  return nullptr;
+}
+
+}  // namespace
+
+Calibration parse_calibration(std::string_view text, const std::string& file) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    throw InputError(Place{file}, "is empty");
+  Problems problems;
+  const Value document = parse_document(text, file);
+  Fields fields{document, "a calibration", problems};
+  for (const char* key : {"name", "source", "error", "accelerator"}) fields.require(key);
+  fields.count("schema", 1, 1);
+  Calibration calibration;
+  calibration.name = fields.text("name").value_or("");
+  calibration.source = fields.text("source").value_or("");
+  calibration.error = fields.number("error").value_or(0);
+  if (!(calibration.error >= 0 && calibration.error <= 10))
+    fields.complain("error", fmt::format("'error' must be from 0 to 10, as a share of the time, "
+                                         "not {}",
+                                         calibration.error));
+  for (const char* key : {"name", "source"})
+    if (fields.text(key) && fields.text(key)->empty())
+      fields.complain(key, fmt::format("'{}' must say something", key));
+  read_devices(fields, problems, calibration);
+  fields.finish();
+  throw_if_any(std::move(problems));
+  return calibration;
+}
+
+Calibration load_calibration(const std::string& file) {
+  return parse_calibration(read_text_file(file), file);
+}
+
+std::string to_toml(const Calibration& calibration) {
+  std::string out = fmt::format("schema = 1\nname = {}\nsource = {}\nerror = {:#}\n",
+                                toml_quoted(calibration.name), toml_quoted(calibration.source),
+                                calibration.error);
+  for (const Calibration::Device& device : calibration.devices)
+    out += fmt::format("\n[[accelerator]]\nname = {}\n{}", toml_quoted(device.accelerator),
+                       write_changes(device.changes));
+  return out;
+}
+
+Topology apply(const Calibration& calibration, Topology topology) {
+  bool is_used = false;
+  for (Accelerator& accelerator : topology.accelerators) {
+    const Calibration::Device* device = find_device(calibration, accelerator.name);
+    if (!device) continue;
+    accelerator = changed(std::move(accelerator), device->changes);
+    is_used = true;
+  }
+  if (is_used) return topology;
+  std::vector<std::string> measured, present;
+  for (const Calibration::Device& device : calibration.devices)
+    measured.push_back(fmt::format("'{}'", device.accelerator));
+  for (const Accelerator& accelerator : topology.accelerators)
+    present.push_back(fmt::format("'{}'", accelerator.name));
+  throw InputError(fmt::format("calibration '{}' is of {}; the cluster has {}", calibration.name,
+                               fmt::join(measured, ", "), fmt::join(present, ", ")));
+}
+
+std::string describe(const std::optional<Calibration>& calibration) {
+  if (!calibration) return "catalog figures, not calibrated";
+  return fmt::format("{} ({}; stated error {:g} %)", calibration->name, calibration->source,
+                     100 * calibration->error);
+}
+
+}  // namespace rehearse

@@ -1,0 +1,57 @@
+// What was measured on somebody's machine, to be used instead of the catalog's figures.
+//
+//   schema = 1
+//   name   = "node17"
+//   source = "cuBLAS 12.4, 220 GEMMs, clocks not locked"
+//   error  = 0.06                     # mean |predicted - measured| / measured, of its own kernels
+//
+//   [[accelerator]]
+//   name = "A100 SXM 80GB"            # as the cluster file calls it
+//   launch_overhead = "4.1us"         # any key of [accelerator] that says how much is reached
+//   [accelerator.efficiency]
+//   bf16 = 0.86
+//   [[accelerator.measured]]          # a kernel that takes exactly this long
+//   precision = "bf16"
+//   m = 4096
+//   n = 12288
+//   k = 4096
+//   time = "1.7ms"
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topology/topology.hpp"
+
+namespace rehearse {
+
+struct Calibration {
+  struct Device {
+    std::string accelerator;  // its name in the cluster file
+    AcceleratorChanges changes;
+    friend bool operator==(const Device&, const Device&) = default;
+  };
+  std::string name;
+  std::string source;  // in words: what was measured, where, with what
+  double error = 0;    // as stated: the mean share by which it misses what it was made from
+  std::vector<Device> devices;
+  friend bool operator==(const Calibration&, const Calibration&) = default;
+};
+
+/// Throws InputError with every mistake of the text, each with its place in `file`.
+Calibration parse_calibration(std::string_view text, const std::string& file);
+Calibration load_calibration(const std::string& file);
+
+/// parse_calibration(to_toml(c), …) == c.
+std::string to_toml(const Calibration& calibration);
+
+/// The topology with what was measured laid over its accelerators. Throws InputError when none of
+/// them is in the calibration: a figure must not be called calibrated when it is not.
+Topology apply(const Calibration& calibration, Topology topology);
+
+/// For reports: "node17 (cuBLAS 12.4, …; stated error 6 %)", or what stands in its place.
+std::string describe(const std::optional<Calibration>& calibration);
+
+}  // namespace rehearse

@@ -1,0 +1,99 @@
+// Limits keep sums over a whole program inside 63 bits, and a small file small.
+#include "sim/program_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace rehearse::program_words {
+
+namespace {
+
+constexpr std::uint64_t most_ranks = 1u << 24, most_bytes = 1ull << 50, most_copies = 1u << 24,
+                        longest_side = 1ull << 31;
+
+constexpr std::array kinds{CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
+                           CollectiveKind::all_gather, CollectiveKind::broadcast,
+                           CollectiveKind::reduce,     CollectiveKind::all_to_all,
+                           CollectiveKind::send_recv};
+
+std::int64_t side(TextLine& line, std::string_view what) {
+  const std::uint64_t value = line.integer(what, longest_side);
+  if (value == 0) line.fail(fmt::format("{} must be at least 1", what));
+  return static_cast<std::int64_t>(value);
+}
+
+Precision precision(TextLine& line) {
+  const std::string_view word = line.word("a precision");
+  const auto at = std::find(precision_words.begin(), precision_words.end(), word);
+  if (at != precision_words.end()) return static_cast<Precision>(at - precision_words.begin());
+  const std::vector<std::string> known{precision_words.begin(), precision_words.end()};
+  line.fail(fmt::format("unknown precision '{}'{}", word, did_you_mean(word, known)));
+}
+
+}  // namespace
+
+Rank rank(TextLine& line) { return static_cast<Rank>(line.integer("a rank", most_ranks - 1)); }
+
+std::vector<Rank> ranks(TextLine& line) {
+  std::vector<Rank> list;
+  do list.push_back(rank(line));
+  while (line.accept(","));
+  return list;
+}
+
+Stream stream(TextLine& line) {
+  if (line.accept("compute")) return Stream::compute;
+  if (line.accept("copy")) return Stream::copy;
+  line.expect("comm");
+  return comm_lane(line.integer("a lane", UINT16_MAX - index(Stream::comm)));
+}
+
+Bytes bytes(TextLine& line, std::string_view what) {
+  return Bytes{static_cast<std::int64_t>(line.integer(what, most_bytes))};
+}
+
+Slice slice(TextLine& line) {
+  Slice slice;
+  slice.buffer = static_cast<Buffer>(line.integer("a buffer", UINT32_MAX));
+  line.expect("[");
+  slice.offset = bytes(line, "an offset");
+  line.expect(",");
+  line.expect("+");
+  slice.size = bytes(line, "a size");
+  line.expect("]");
+  return slice;
+}
+
+std::uint32_t copies(TextLine& line) {
+  const std::uint64_t value = line.integer("a number of copies", most_copies);
+  if (value == 0) line.fail("the number of copies must be at least 1");
+  return static_cast<std::uint32_t>(value);
+}
+
+CollectiveKind collective_kind(TextLine& line) {
+  const std::string_view name = line.word("a collective");
+  const auto kind = std::find_if(kinds.begin(), kinds.end(),
+                                 [&](CollectiveKind k) { return to_string(k) == name; });
+  if (kind != kinds.end()) return *kind;
+  std::vector<std::string> known;
+  for (const CollectiveKind k : kinds) known.emplace_back(to_string(k));
+  line.fail(fmt::format("unknown collective '{}'{}", name, did_you_mean(name, known)));
+}
+
+Compute kernel(TextLine& line) {
+  Compute work;
+  if (line.accept("flops")) work.flops = Flops{line.number("an amount of work")};
+  if (line.accept("traffic")) work.traffic = bytes(line, "memory traffic");
+  if (line.accept("gemm")) {
+    work.gemm.m = side(line, "the rows of a product");
+    work.gemm.n = side(line, "the columns of a product");
+    work.gemm.k = side(line, "the depth of a product");
+    if (line.accept("batch")) work.gemm.batch = side(line, "a number of products");
+  }
+  if (line.accept("math")) work.math = precision(line);
+  return work;
+}
+
+}  // namespace rehearse::program_words

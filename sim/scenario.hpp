@@ -1,0 +1,104 @@
+// What a user asks: a model, trained in a certain way, in parallel in a certain way. Plain data, in
+// the words of Megatron and Hugging Face; sim/scenario_file.hpp reads it, strategies/ lowers it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/precision.hpp"
+#include "sim/units.hpp"
+
+namespace rehearse {
+
+enum class OptimizerKind : std::uint8_t { sgd, momentum, adam, lars, lamb };
+enum class Recompute : std::uint8_t { none, selective, full };
+enum class Scaling : std::uint8_t { weak, strong };
+
+/// [parallelism]. Sizes are checked against the world by place_ranks() (strategies/placement.hpp).
+struct Parallelism {
+  std::size_t tensor = 1, pipeline = 1, context = 1, expert = 1;
+  std::size_t virtual_pipeline = 1;      // model chunks a rank holds (interleaved schedules)
+  std::optional<std::size_t> data;       // derived from the world; checked when given
+  std::string order = "tp-cp-ep-dp-pp";  // the first varies fastest from rank to rank
+  bool sequence_parallel = false;
+  std::string schedule = "1F1B";  // PyTorch's names, or "none": stages without a pipeline
+  std::string schedule_csv;       // a file in PyTorch's notation, instead of a name
+  std::vector<std::size_t> layers_per_stage;  // of every (virtual) stage; empty: even
+  Recompute recompute = Recompute::none;
+  std::size_t zero_stage = 0;         // 0 to 3; use_distributed_optimizer = 1
+  std::size_t zero_shard_ranks = 0;   // data-parallel ranks that share one copy; 0: all
+  bool overlap_grad_reduce = false;   // with the backward pass
+  bool overlap_param_gather = false;  // with the forward pass (ZeRO)
+  std::size_t prefetch_layers = 1;    // gathered ahead of use (ZeRO-3)
+  Bytes bucket_size{25 << 20};        // of gradients per all-reduce; PyTorch's default
+  Bytes first_bucket_size{1 << 20};   // small, so that the first all-reduce begins early
+  bool broadcast_parameters = false;  // count the initial broadcast as part of the step
+  friend bool operator==(const Parallelism&, const Parallelism&) = default;
+};
+
+/// [training].
+struct Training {
+  std::size_t micro_batch_size = 1;
+  std::size_t global_batch_size = 0;  // 0: micro_batch_size × dp, one micro-batch each
+  std::size_t seq_length = 0;         // 0: the model's own
+  Scaling scaling = Scaling::strong;  // weak: global_batch_size is per data-parallel rank
+  Precision precision = Precision::bf16;
+  bool gradients_in_fp32 = false;  // Megatron's accumulate_allreduce_grads_in_fp32
+  OptimizerKind optimizer = OptimizerKind::adam;
+  bool flash_attention = true;
+  double dropout = 0;                                    // > 0: masks are made, kept and read
+  double tokens = 0, epochs = 0, samples_per_epoch = 0;  // of the whole training; 0: not asked
+  double price_per_gpu_hour = 0;                         // with its currency, as written
+  std::string currency;
+  friend bool operator==(const Training&, const Training&) = default;
+};
+
+/// [collectives]: "auto", or an algorithm for each kind.
+struct CollectiveChoice {
+  std::string all_reduce = "auto", all_gather = "auto", reduce_scatter = "auto", broadcast = "auto",
+              all_to_all = "auto";
+  std::string protocol = "auto";
+  friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
+};
+
+/// [model]: one of a preset's name, a Hugging Face config, or the same keys inline; made into a
+/// Workload by sim/workload.hpp. The text form is kept, so that a Scenario prints and compares.
+struct ModelChoice {
+  std::string preset;       // "gpt3-175b", "resnet-50"
+  std::string hf_config;    // a file
+  std::string inline_json;  // the keys of a config.json written in the scenario itself
+  friend bool operator==(const ModelChoice&, const ModelChoice&) = default;
+};
+
+/// [cluster]: a catalog name or a file, and what the scenario changes of it; made into a Topology
+/// by topology_of() (sim/scenario_cluster.hpp).
+struct ClusterChoice {
+  std::string name_or_file;  // empty: all of it is inline
+  std::optional<std::size_t> nodes, gpus_per_node;
+  std::string inline_json;  // the other keys of a cluster file, written in the scenario itself
+  friend bool operator==(const ClusterChoice&, const ClusterChoice&) = default;
+};
+
+struct Scenario {
+  std::string title, question;
+  ModelChoice model;
+  ClusterChoice cluster;
+  Parallelism parallelism;
+  Training training;
+  CollectiveChoice collectives;
+  std::string calibration;  // a profile's file; empty: the catalog's own figures
+  friend bool operator==(const Scenario&, const Scenario&) = default;
+};
+
+/// A mistake that only arithmetic shows. Who read the file knows where its keys stand
+/// (LoadedScenario::placed); the first of `keys` that was given is to blame.
+struct KeyProblem {
+  std::vector<std::string> keys;  // long names: "tensor_model_parallel_size"
+  std::string message;
+  friend bool operator==(const KeyProblem&, const KeyProblem&) = default;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,54 @@
+// Where the time and the memory of a step went, role by role.
+#pragma once
+
+#include "sim/timeline.hpp"
+#include "strategies/prediction.hpp"
+
+namespace rehearse {
+
+/// A stretch of time; the whole step unless said otherwise.
+struct Window {
+  Time begin, end = Time::never();
+};
+
+/// What every role did when, sorted out once.
+class Accounts {
+ public:
+  Accounts(const StepProgram& step, const Timeline& timeline);
+
+  /// Of one role: every moment of the window is computing, communicating with nothing computing, or
+  /// neither. Where several dimensions communicate at once, exchanges within layers count first (a
+  /// block holds them and nothing else), then the one that the next kernel waits for, then the one
+  /// that ends last.
+  TimeUse time_use(std::size_t role, const Window& window) const;
+  /// Time in communication of each dimension, hidden or not.
+  std::array<Time, dimension_count> communication(std::size_t role, const Window& window) const;
+
+ private:
+  struct Stretch {
+    Time begin, end;
+    Dimension dimension{};
+    OpId op = no_op;
+    std::uint32_t merged = UINT32_MAX;  // which of the merged ops it is
+  };
+  struct Day {
+    std::vector<Stretch> computing, communicating;  // by begin
+  };
+  std::vector<OpId> awaited(const Stretch& kernel) const;
+  static void account_gap(const Stretch& gap, std::span<const OpId> awaited,
+                          std::span<const Stretch> communicating, std::size_t& first, TimeUse& use);
+
+  const StepProgram& step_;
+  const Timeline& timeline_;
+  std::vector<Day> days_;  // by role
+};
+
+/// What a role holds when it holds most, and when that is.
+struct MemoryPeak {
+  MemoryUse use{};
+  Bytes total;
+  Time when;
+};
+MemoryPeak memory_peak(const Timeline& timeline, const Role& role);
+
+}  // namespace rehearse

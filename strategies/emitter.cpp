@@ -1,0 +1,240 @@
+// The ops of a step, actor by actor.
+#include "strategies/emitter.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace rehearse {
+
+namespace {
+
+std::size_t at_lane(Lane lane) { return static_cast<std::size_t>(lane); }
+
+}  // namespace
+
+Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions& options)
+    : plan_{plan},
+      network_{network},
+      options_{options},
+      handovers_{handovers_of()},
+      cast_{network.cast(plan.uses, handovers_, options.fold)} {
+  const std::size_t places = cast_.begin.size() - 1;
+  last_.assign(places, no_op);
+  waits_.resize(places);
+  beside_.resize(places);
+  for (auto& lanes : beside_) lanes.fill(no_op);
+  number_parties();
+  for (const CollectiveUse& use : plan.uses) costs_.push_back(&network.use(use));
+  for (std::size_t u = 0; u < plan.uses.size(); ++u)
+    connections_.emplace_back(cast_.traffic[u].parties.size(), no_connection);
+  for (std::size_t p = 0; p <= static_cast<std::size_t>(Phase::hand_over); ++p)
+    phase_names_.push_back(step_.program.name(to_string(static_cast<Phase>(p))));
+  for (const CollectiveUse& use : plan.uses)
+    kind_names_.push_back(step_.program.name(to_string(use.kind)));
+  send_names_ = {step_.program.name("SEND_F"), step_.program.name("SEND_B")};
+  for (std::uint32_t a = 0; a < cast_.actors.size(); ++a) {
+    const Cast::Actor& actor = cast_.actors[a];
+    step_.roles.push_back({.name = {},
+                           .rank = actor.rank,
+                           .ranks = actor.ranks,
+                           .pipeline_rank = actor.pipeline_rank,
+                           .at_rest = {},
+                           .changes = {}});
+  }
+}
+
+// Every pair of pipeline ranks that neighbouring stages lie on, in both directions.
+std::vector<StepNetwork::Handover> Emitter::handovers_of() const {
+  std::set<StepNetwork::Handover> pairs;
+  for (std::uint32_t s = 0; s + 1 < plan_.schedule.stages; ++s) {
+    const std::uint32_t here = plan_.schedule.rank_of[s], there = plan_.schedule.rank_of[s + 1];
+    if (here == there) continue;
+    pairs.insert({here, there, Lane::forward});
+    pairs.insert({there, here, Lane::backward});
+  }
+  return {pairs.begin(), pairs.end()};
+}
+
+void Emitter::number_parties() {
+  const std::size_t places = cast_.begin.size() - 1;
+  slots_.resize(cast_.traffic.size());
+  receiver_.resize(cast_.traffic.size());
+  for (std::size_t t = 0; t < cast_.traffic.size(); ++t) {
+    const Cast::Parties& traffic = cast_.traffic[t];
+    slots_[t].resize(places);
+    std::vector<std::uint32_t> place_of_party(traffic.parties.size());
+    for (std::uint32_t p = 0; p < traffic.parties.size(); ++p) {
+      const Cast::Party& party = traffic.parties[p];
+      Slot& slot = slots_[t][cast_.actors[party.actors.front()].pipeline_rank];
+      place_of_party[p] = static_cast<std::uint32_t>(slot.parties.size());
+      slot.parties.push_back(p);
+      if (t < plan_.uses.size()) continue;
+      receiver_[t].resize(cast_.actors.size(), Cast::none);
+      receiver_[t][party.actors[1]] = place_of_party[p];
+    }
+    for (std::size_t place = 0; place < places; ++place)
+      for (std::uint32_t a = cast_.begin[place]; a < cast_.begin[place + 1]; ++a) {
+        const std::uint32_t party = traffic.of_actor[a];
+        slots_[t][place].of_actor.push_back(party == Cast::none ? Cast::none
+                                                                : place_of_party[party]);
+      }
+  }
+}
+
+void Emitter::at(std::uint32_t pipeline_rank, std::uint32_t stage, std::uint32_t microbatch) {
+  place_ = pipeline_rank;
+  stage_ = stage;
+  microbatch_ = microbatch;
+  first_ = no_op;
+}
+
+OpId Emitter::op_for(const Ops& ops, std::uint32_t actor) const {
+  std::uint32_t offset = actor - cast_.begin[place_];
+  if (ops.traffic != Cast::none)
+    offset = ops.traffic < plan_.uses.size() ? slots_[ops.traffic][place_].of_actor[offset]
+                                             : receiver_[ops.traffic][actor];
+  ASSERT(offset != Cast::none);
+  return static_cast<OpId>(index(ops.first) + offset);
+}
+
+void Emitter::wait_for(const Ops& ops) {
+  if (ops.first == no_op) return;
+  waits_[place_].push_back(ops);
+  for (OpId& beside : beside_[place_])
+    if (beside == ops.first) beside = no_op;
+}
+
+bool Emitter::has_exchange_beside() const {
+  return std::any_of(beside_[place_].begin(), beside_[place_].end(),
+                     [](OpId op) { return op != no_op; });
+}
+
+void Emitter::add_waits(std::uint32_t actor) {
+  for (const Ops& wait : waits_[place_]) after_.push_back(op_for(wait, actor));
+}
+
+void Emitter::run(const Tape& tape, std::size_t begin_layer, std::size_t end_layer) {
+  const std::size_t begin = begin_layer == 0 ? 0 : tape.layer_end[begin_layer - 1];
+  const std::size_t end = end_layer == 0 ? 0 : tape.layer_end[end_layer - 1];
+  if (options_.grain == Grain::kernels) {
+    const std::vector<std::uint32_t>& name = names(tape);
+    for (std::size_t i = begin; i < end; ++i) run_step(tape.steps[i], name[i]);
+    return;
+  }
+  for (const Block& block : blocks(tape, begin, end, !has_exchange_beside())) {
+    if (block.merged)
+      run_merged(block);
+    else
+      run_step(*block.step, step_.program.name(block.step->piece->name));
+  }
+}
+
+void Emitter::run_step(const TapeStep& step, std::uint32_t name) {
+  if (const auto* work = std::get_if<Compute>(&step.piece->work))
+    return compute(name, *work, step.phase);
+  waits_[place_] = {exchange_ops(step.use, Lane::layer, step.phase, name, last())};
+}
+
+void Emitter::run_merged(const Block& block) {
+  const Ops ops{next_op(), Cast::none};
+  compute(phase_names_[static_cast<std::size_t>(block.step->phase)], {.fixed = block.time},
+          block.step->phase);
+  if (std::all_of(block.exchanged.begin(), block.exchanged.end(),
+                  [](Time time) { return time == Time{}; }))
+    return;
+  for (std::uint32_t k = 0; k < actors(); ++k)
+    step_.merged.push_back({static_cast<OpId>(index(ops.first) + k), block.exchanged});
+}
+
+const std::vector<std::uint32_t>& Emitter::names(const Tape& tape) {
+  std::vector<std::uint32_t>& result = names_[&tape];
+  if (result.empty())
+    for (const TapeStep& step : tape.steps) result.push_back(step_.program.name(step.piece->name));
+  return result;
+}
+
+void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase) {
+  const OpId first = next_op();
+  for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a) {
+    after_.clear();
+    add_waits(a);
+    step_.program.add_compute(cast_.actors[a].rank, Stream::compute, {name, microbatch_}, work,
+                              after_);
+    tag(phase, false, {}, {});
+  }
+  waits_[place_].clear();
+  last_[place_] = first;
+  if (first_ == no_op) first_ = first;
+}
+
+Emitter::Ops Emitter::kernel(const Piece& piece, Phase phase) {
+  compute(step_.program.name(piece.name), std::get<Compute>(piece.work), phase);
+  return last();
+}
+
+Emitter::Ops Emitter::exchange(std::uint32_t use, Lane lane, Phase phase) {
+  return exchange_after(use, lane, phase, last());
+}
+
+Emitter::Ops Emitter::exchange_after(std::uint32_t use, Lane lane, Phase phase, const Ops& after) {
+  const Ops ops = exchange_ops(use, lane, phase, kind_names_[use], after);
+  beside_[place_][at_lane(lane)] = ops.first;
+  return ops;
+}
+
+Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, std::uint32_t name,
+                                   const Ops& after) {
+  const Ops ops{next_op(), use};
+  for (const std::uint32_t number : slots_[use][place_].parties) {
+    const Cast::Party& party = cast_.traffic[use].parties[number];
+    after_.clear();
+    for (const std::uint32_t actor : party.actors) {
+      if (after.first != no_op) after_.push_back(op_for(after, actor));
+      if (lane == Lane::layer) add_waits(actor);
+    }
+    add_exchange(use, party, number, lane, {name, microbatch_});
+    tag(phase, true, dimension_of(plan_.uses[use].family), plan_.uses[use].size);
+  }
+  return ops;
+}
+
+Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
+  const auto handover =
+      std::find(handovers_.begin(), handovers_.end(), StepNetwork::Handover{place_, target, lane});
+  ASSERT(handover != handovers_.end());
+  const auto traffic =
+      static_cast<std::uint32_t>(plan_.uses.size() + (handover - handovers_.begin()));
+  const Ops ops{next_op(), traffic};
+  const std::uint32_t name = send_names_[lane == Lane::backward];
+  for (const std::uint32_t number : slots_[traffic][place_].parties) {
+    const std::uint32_t actor = cast_.traffic[traffic].parties[number].actors.front();
+    after_.clear();
+    if (last_[place_] != no_op) after_.push_back(op_for(last(), actor));
+    add_waits(actor);
+    add_message(traffic, number, lane, {name, microbatch_}, size);
+    tag(Phase::hand_over, true, Dimension::pipeline, size);
+  }
+  return ops;
+}
+
+void Emitter::tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes) {
+  step_.tags.push_back({phase, communicates, dimension, stage_, microbatch_, bytes});
+}
+
+void Emitter::memory(const Ops& ops, bool at_end, MemoryKind kind, Bytes bytes) {
+  if (bytes == Bytes{0} || ops.first == no_op) return;
+  for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a)
+    step_.roles[a].changes.push_back({op_for(ops, a), at_end, kind, bytes});
+}
+
+void Emitter::note_action(const Action& action, OpId begin) {
+  step_.actions.resize(cast_.begin.size() - 1);
+  step_.actions[place_].push_back({action, begin, next_op()});
+}
+
+void Emitter::hold(std::uint32_t pipeline_rank, MemoryKind kind, Bytes bytes) {
+  for (std::uint32_t a = cast_.begin[pipeline_rank]; a < cast_.begin[pipeline_rank + 1]; ++a)
+    step_.roles[a].at_rest[static_cast<std::size_t>(kind)] += bytes;
+}
+
+}  // namespace rehearse

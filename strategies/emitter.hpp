@@ -1,0 +1,123 @@
+// Writes the ops of a step. The actors of one pipeline rank go in step with each other: each call
+// adds one op for every one of them, and the ops of a call follow each other in the Program.
+//
+// In `blocks` the kernels of a stretch become one op that takes as long as all of them. So do the
+// collectives among them that nothing can hold up, unless a collective beside the kernels slows
+// those and only those: a sum instead of a walk, and the same times.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "strategies/lower.hpp"
+#include "strategies/step_network.hpp"
+
+namespace rehearse {
+
+class Emitter {
+ public:
+  Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions& options);
+
+  /// The ops of one call: those of the actors or parties of a pipeline rank, from `first` on.
+  struct Ops {
+    OpId first = no_op;
+    std::uint32_t traffic = Cast::none;  // of exchanges and messages; none: one for each actor
+    friend bool operator==(const Ops&, const Ops&) = default;
+  };
+
+  /// Where the lowering stands from now on.
+  void at(std::uint32_t pipeline_rank, std::uint32_t stage, std::uint32_t microbatch);
+  std::uint32_t pipeline_rank() const { return place_; }
+  std::uint32_t stage() const { return stage_; }
+  std::uint32_t microbatch() const { return microbatch_; }
+
+  /// The next kernel waits for these. An exchange of this very pipeline rank, or a message to it.
+  void wait_for(const Ops& ops);
+  /// The layers [begin, end) of a tape, in its order.
+  void run(const Tape& tape, std::size_t begin_layer, std::size_t end_layer);
+  /// One kernel.
+  Ops kernel(const Piece& piece, Phase phase);
+  /// A collective beside the kernels: it begins when the kernels so far are done, or `after` only.
+  Ops exchange(std::uint32_t use, Lane lane, Phase phase);
+  Ops exchange_after(std::uint32_t use, Lane lane, Phase phase, const Ops& after);
+  /// To another pipeline rank, when the kernels so far are done. Its `wait_for` is for the
+  /// receiver.
+  Ops send(std::uint32_t target, Lane lane, Bytes size);
+
+  /// Kernels so far; no_op before the first.
+  Ops last() const { return {last_[place_], Cast::none}; }
+  /// The first kernels since `at`.
+  Ops first() const { return {first_, Cast::none}; }
+  /// Bytes that come or go on the pipeline rank's devices when ops begin or end.
+  void memory(const Ops& ops, bool at_end, MemoryKind kind, Bytes bytes);
+  /// Bytes held all the time.
+  void hold(std::uint32_t pipeline_rank, MemoryKind kind, Bytes bytes);
+
+  const StepPlan& plan() const { return plan_; }
+  const Cast& cast() const { return cast_; }
+  OpId next_op() const { return static_cast<OpId>(step_.program.size()); }
+  /// The ops since `begin` were an action of the pipeline rank.
+  void note_action(const Action& action, OpId begin);
+  StepProgram finish();
+
+ private:
+  struct Block {
+    const TapeStep* step = nullptr;  // one that stays alone, or the first of the merged
+    bool merged = false;
+    Time time;  // of merged kernels and collectives
+    std::array<Time, dimension_count> exchanged{};
+  };
+  struct Slot {                           // of a party's actors among the ops of one call
+    std::vector<std::uint32_t> parties;   // of the pipeline rank
+    std::vector<std::uint32_t> of_actor;  // place among those, by actor
+  };
+
+  std::vector<StepNetwork::Handover> handovers_of() const;
+  void number_parties();
+  bool merges(std::uint32_t use) const;
+  const std::vector<Block>& blocks(const Tape& tape, std::size_t begin, std::size_t end,
+                                   bool with_exchanges);
+  void run_step(const TapeStep& step, std::uint32_t name);
+  void run_merged(const Block& block);
+  void compute(std::uint32_t name, const Compute& work, Phase phase);
+  Ops exchange_ops(std::uint32_t use, Lane lane, Phase phase, std::uint32_t name, const Ops& after);
+  void add_exchange(std::uint32_t use, const Cast::Party& party, std::uint32_t number, Lane lane,
+                    Label label);
+  void add_message(std::uint32_t traffic, std::uint32_t number, Lane lane, Label label, Bytes size);
+  ConnectionId exchange_connection(std::uint32_t use, std::uint32_t party);
+  ConnectionId message_connection(std::uint32_t traffic, std::uint32_t party, Bytes size);
+  void tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes);
+  const std::vector<std::uint32_t>& names(const Tape& tape);
+  bool has_exchange_beside() const;
+  void add_waits(std::uint32_t actor);
+  OpId op_for(const Ops& ops, std::uint32_t actor) const;
+  std::uint32_t actors() const { return cast_.begin[place_ + 1] - cast_.begin[place_]; }
+
+  const StepPlan& plan_;
+  StepNetwork& network_;
+  LowerOptions options_;
+  std::vector<StepNetwork::Handover> handovers_;
+  const Cast& cast_;
+  StepProgram step_;
+  std::uint32_t place_ = 0, stage_ = 0, microbatch_ = 0;
+  OpId first_ = no_op;
+  std::vector<OpId> last_;               // first of the last kernel ops, by pipeline rank
+  std::vector<std::vector<Ops>> waits_;  // of the next kernel, by pipeline rank
+  // Exchanges beside the kernels that no kernel has waited for yet: the last of each lane.
+  std::vector<std::array<OpId, lane_count>> beside_;  // by pipeline rank
+  std::vector<std::vector<Slot>> slots_;              // by traffic, by pipeline rank
+  std::vector<std::vector<std::uint32_t>>
+      receiver_;                                // by traffic: the party that sends to an actor
+  std::vector<const GroupFamily::Use*> costs_;  // of the uses
+  std::vector<std::vector<ConnectionId>> connections_;  // by use, by party
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, ConnectionId> messages_;
+  std::map<std::tuple<const Tape*, std::size_t, std::size_t, bool>, std::vector<Block>> blocks_;
+  std::vector<std::uint32_t> phase_names_, kind_names_;  // interned
+  std::array<std::uint32_t, 2> send_names_{};
+  std::map<const Tape*, std::vector<std::uint32_t>> names_;  // of a tape's steps
+  std::vector<OpId> after_;                                  // scratch
+};
+
+}  // namespace rehearse

@@ -1,0 +1,158 @@
+// Finding groups that are alike: the first one's pattern is moved to each other group, and the
+// links it then crosses must correspond one to one.
+#include "strategies/group_family.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+namespace rehearse {
+
+namespace {
+
+// Shares of links hardly depend on the size; they are read off at one that splits evenly.
+constexpr Bytes reference_size = 64_MiB;
+
+/// The pattern of `from` with every rank replaced by its counterpart in `to`.
+Pattern moved(const Pattern& pattern, const GroupFamily::Group& from,
+              const GroupFamily::Group& to) {
+  std::unordered_map<Rank, Rank> counterpart;
+  for (std::size_t i = 0; i < from.size(); ++i) counterpart.emplace(from[i], to[i]);
+  Pattern result = pattern;
+  for (Hop& hop : result.hops) {
+    hop.connection.source = counterpart.at(hop.connection.source);
+    hop.connection.target = counterpart.at(hop.connection.target);
+    for (Rank& rank : hop.connection.others) rank = counterpart.at(rank);
+  }
+  return result;
+}
+
+/// The link of `there` for each link of `here`; false when the two do not correspond.
+bool correspond(const Paths& here, const Paths& there, const Topology& topology,
+                std::unordered_map<LinkId, LinkId>& forth) {
+  std::unordered_map<LinkId, LinkId> back;
+  for (std::size_t h = 0; h < here.size(); ++h) {
+    const auto id = static_cast<ConnectionId>(h);
+    const auto mine = here.crossings(id), theirs = there.crossings(id);
+    if (here.latency(id) != there.latency(id) || mine.size() != theirs.size()) return false;
+    for (std::size_t c = 0; c < mine.size(); ++c) {
+      const LinkId a = mine[c].link, b = theirs[c].link;
+      if (topology[a].bandwidth != topology[b].bandwidth) return false;
+      if (forth.emplace(a, b).first->second != b || back.emplace(b, a).first->second != a)
+        return false;
+    }
+  }
+  return true;
+}
+
+/// What the first group's collective loads, in the order of links.
+GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& rehearsal) {
+  const std::vector<double> carried = rehearsal.carried(reference_size, 0);
+  std::map<LinkId, double> bytes;
+  for (std::size_t h = 0; h < carried.size(); ++h)
+    for (const auto& crossing : rehearsal.paths().crossings(static_cast<ConnectionId>(h)))
+      bytes[crossing.link] += carried[h];
+  double most = 0;
+  for (const auto& [link, amount] : bytes) most = std::max(most, amount);
+  GroupFamily::Alike result{{first}, {{}}, most / static_cast<double>(reference_size.count())};
+  for (const auto& [link, amount] : bytes) {
+    const auto share = static_cast<std::uint32_t>(LoadedLink::whole * (amount / most));
+    if (share > 0) result.loads.front().push_back({link, share});
+  }
+  return result;
+}
+
+/// Rounded down, and such that no link is overfull when the collective is alone: then it takes its
+/// remembered time exactly.
+Bytes wire_of(const GroupFamily::Alike& alike, Bytes size, Time moving, const Topology& topology) {
+  double wire = alike.most * static_cast<double>(size.count()) / LoadedLink::whole;
+  for (const LoadedLink& load : alike.loads.front())
+    wire = std::min(wire,
+                    topology[load.link].bandwidth.count() * moving.seconds().count() / load.share);
+  return Bytes{static_cast<std::int64_t>(wire)};
+}
+
+}  // namespace
+
+GroupFamily::GroupFamily(std::vector<Group> groups, Routing& routing, Executor& engine)
+    : groups_{std::move(groups)}, routing_{routing}, engine_{engine} {
+  for (const Group& group : groups_) ASSERT(group.size() == groups_.front().size());
+}
+
+CollectiveChooser& GroupFamily::chooser(const Wanted& wanted, GroupNumber group) {
+  auto& slot = choosers_[{wanted, group}];
+  if (!slot) {
+    CollectiveChooser::Wish wish;
+    if (wanted.algorithm != "auto") wish.algorithms = {wanted.algorithm};
+    if (wanted.protocol != "auto") wish.protocols = {wanted.protocol};
+    slot = std::make_unique<CollectiveChooser>(
+        CollectiveShape{.kind = wanted.kind, .group = groups_[group]}, routing_, wish);
+  }
+  return *slot;
+}
+
+// The buckets and tails of gradients have thousands of sizes; the algorithm is chosen for each
+// power of two, as libraries choose it by thresholds, and simulated for the very size.
+Candidate GroupFamily::best_at(const Wanted& wanted, GroupNumber group, Bytes size) {
+  CollectiveChooser& choice = chooser(wanted, group);
+  const auto step = std::bit_ceil(static_cast<std::uint64_t>(size.count()));
+  const std::tuple key{wanted, group, step};
+  auto known = choices_.find(key);
+  if (known == choices_.end())
+    known =
+        choices_.emplace(key, choice.at(Bytes{static_cast<std::int64_t>(step)}, engine_).front())
+            .first;
+  return choice.again(known->second, size, engine_);
+}
+
+GroupFamily::Alike GroupFamily::find_alike(GroupNumber first,
+                                           const CollectiveRehearsal& rehearsal) const {
+  const Topology& topology = routing_.topology();
+  Alike result = first_alone(first, rehearsal);
+  const std::vector<LoadedLink> loads = result.loads.front();
+  for (GroupNumber g = first + 1; g < groups_.size(); ++g) {
+    const Pattern pattern = moved(rehearsal.pattern(), groups_[first], groups_[g]);
+    const Paths paths(connections_of(pattern), routing_);
+    std::unordered_map<LinkId, LinkId> link;
+    if (!correspond(rehearsal.paths(), paths, topology, link)) continue;
+    result.groups.push_back(g);
+    std::vector<LoadedLink>& theirs = result.loads.emplace_back(loads);
+    for (LoadedLink& loaded : theirs) loaded.link = link.at(loaded.link);
+  }
+  return result;
+}
+
+const GroupFamily::Alike& GroupFamily::alike(const Wanted& wanted, GroupNumber first,
+                                             std::string_view algorithm) {
+  const std::tuple key{wanted.kind, first, algorithm};
+  const auto known = alike_.find(key);
+  if (known != alike_.end()) return known->second;
+  const CollectiveRehearsal& rehearsal = chooser(wanted, first).rehearsal(algorithm);
+  return alike_.emplace(key, find_alike(first, rehearsal)).first->second;
+}
+
+const GroupFamily::Use& GroupFamily::use(CollectiveKind kind, Bytes size,
+                                         const std::string& algorithm,
+                                         const std::string& protocol) {
+  const Wanted wanted{kind, algorithm, protocol};
+  const auto key = std::pair{wanted, size.count()};
+  const auto known = uses_.find(key);
+  if (known != uses_.end()) return known->second;
+
+  Use use;
+  std::vector<bool> has_entry(groups_.size());
+  for (GroupNumber g = 0; g < groups_.size(); ++g) {
+    if (has_entry[g]) continue;
+    const Candidate best = best_at(wanted, g, size);
+    CollectiveRehearsal& rehearsal = chooser(wanted, g).rehearsal(best.algorithm);
+    const Time time = best.result.time;
+    const Time latency = std::min(time, rehearsal.run(Bytes{0}, engine_, best.protocol).time);
+    const Alike& others = alike(wanted, g, best.algorithm);
+    const Bytes wire = wire_of(others, size, time - latency, routing_.topology());
+    use.entries.push_back({{time, latency, wire, best.algorithm, best.protocol}, &others});
+    for (const GroupNumber other : others.groups) has_entry[other] = true;
+  }
+  return uses_.emplace(key, std::move(use)).first->second;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,18 @@
+// The words for dimensions and kinds of activations.
+#include "strategies/layer_pieces.hpp"
+
+#include <string_view>
+
+namespace rehearse {
+
+std::string_view to_string(Dimension dimension) {
+  constexpr std::string_view words[] = {"tensor", "context", "expert", "data", "pipeline"};
+  return words[static_cast<std::size_t>(dimension)];
+}
+
+std::string_view to_string(ActivationKind kind) {
+  constexpr std::string_view words[] = {"input", "attention", "mlp", "norm", "loss"};
+  return words[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace rehearse

@@ -1,0 +1,111 @@
+// From a workload and a strategy to the one Program of a training step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/program.hpp"
+#include "strategies/layer_pieces.hpp"
+#include "strategies/schedules/schedule.hpp"
+
+namespace rehearse {
+
+/// What an op of a step is for: reports sort by it, traces name it.
+enum class Phase : std::uint8_t {
+  forward,
+  recompute,
+  backward,        // with its weights
+  backward_input,  // the two halves of zero-bubble schedules
+  backward_weight,
+  gradients,   // reduction over data-parallel ranks
+  parameters,  // gathered for ZeRO, broadcast at the start
+  optimizer,
+  hand_over,  // activations and their gradients between stages
+};
+
+struct OpTag {
+  Phase phase{};
+  bool communicates = false;
+  Dimension dimension{};  // of what communicates
+  std::uint32_t stage = 0, microbatch = 0;
+  Bytes bytes;  // of what communicates: the size that was asked for
+  friend bool operator==(const OpTag&, const OpTag&) = default;
+};
+
+enum class MemoryKind : std::uint8_t {
+  parameters,
+  gradients,
+  optimizer,
+  input,  // the activations, in the order of ActivationKind
+  attention,
+  mlp,
+  norm,
+  loss,
+  buffers  // communication, gathered parameters, what travels between stages
+};
+inline constexpr std::size_t memory_kinds = 9;
+using MemoryUse = std::array<Bytes, memory_kinds>;
+
+/// Bytes that come (or go, below zero) on a role's device when an op begins or ends.
+struct MemoryChange {
+  OpId op{};
+  bool at_end = false;
+  MemoryKind kind{};
+  Bytes bytes;
+  friend bool operator==(const MemoryChange&, const MemoryChange&) = default;
+};
+
+/// Ranks that do the same at the same time, and the one of them that is simulated.
+struct Role {
+  std::string name;  // "stage 3"
+  Rank rank{};       // as it stands in the Program
+  std::uint32_t ranks = 1;
+  std::uint32_t pipeline_rank = 0;
+  MemoryUse at_rest{};                // before the first op: parameters, gradients, state, buffers
+  std::vector<MemoryChange> changes;  // in the order of its streams
+};
+
+/// An op that stands for a stretch of kernels and of the collectives among them.
+struct MergedOp {
+  OpId op{};
+  std::array<Time, dimension_count> exchanged{};  // the part of its time that is communication
+  friend bool operator==(const MergedOp&, const MergedOp&) = default;
+};
+
+/// The ops of one action of the schedule, on all actors of its pipeline rank.
+struct ActionOps {
+  Action action;
+  OpId begin{}, end{};  // [begin, end)
+};
+
+struct StepProgram {
+  Program program;
+  std::vector<std::vector<ActionOps>> actions;  // by pipeline rank, in its order
+  std::vector<MergedOp> merged;                 // by OpId
+  std::vector<OpTag> tags;                      // by OpId
+  std::vector<Role> roles;
+};
+
+struct StepPlan;
+class StepNetwork;
+enum class Grain : std::uint8_t { kernels, blocks };
+/// Collectives as one flow each, at the cost that was remembered; or as whole collectives for
+/// expand_collectives(), NCCL and the other executors (of all ranks, so nothing is folded).
+enum class Collectives : std::uint8_t { remembered, whole };
+
+struct LowerOptions {
+  Grain grain = Grain::kernels;
+  bool fold = true;
+  Collectives collectives = Collectives::remembered;
+};
+
+/// The whole step of a plan, with the scenario's strategy for parameters and gradients. `blocks`
+/// merge stretches of kernels that nothing can interrupt, and give the same times.
+StepProgram lower_step(StepPlan& plan, StepNetwork& network, const LowerOptions& options);
+
+std::string_view to_string(Phase);
+std::string_view to_string(MemoryKind);
+
+}  // namespace rehearse

@@ -1,0 +1,76 @@
+// Every kernel here is bound by memory: what it reads and writes for each parameter is its cost.
+#include "strategies/optimizer.hpp"
+
+namespace rehearse {
+
+namespace {
+
+bool has_master_copy(Precision precision) {
+  return precision != Precision::fp32 && precision != Precision::tf32;
+}
+
+std::int64_t moments(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::sgd:
+      return 0;
+    case OptimizerKind::momentum:
+    case OptimizerKind::lars:
+      return 1;
+    case OptimizerKind::adam:
+    case OptimizerKind::lamb:
+      return 2;
+  }
+  return 0;
+}
+
+Piece kernel(std::string name, std::int64_t parameters, double flops, std::int64_t bytes) {
+  const Compute work{.flops = Flops{flops * static_cast<double>(parameters)},
+                     .traffic = Bytes{bytes * parameters},
+                     .math = Precision::fp32};
+  return {std::move(name), work};
+}
+
+}  // namespace
+
+StateFormat state_format(const Training& training) {
+  const bool master = has_master_copy(training.precision);
+  const std::int64_t kept = master ? 2 : 4;  // fp8 is a format of products; weights stay 16 bits
+  return {Bytes{kept}, Bytes{training.gradients_in_fp32 ? 4 : kept},
+          Bytes{4 * moments(training.optimizer) + (master ? 4 : 0)}};
+}
+
+std::vector<Piece> optimizer_pieces(const Training& training, std::int64_t parameters) {
+  if (parameters == 0) return {};
+  const StateFormat format = state_format(training);
+  const std::int64_t gradient = format.gradient.count(), state = format.state.count();
+  const std::int64_t weight = format.parameter.count();
+  // State is read and written; so is the weight, unless it is made anew from its master copy.
+  const bool master = has_master_copy(training.precision);
+  const std::int64_t update = gradient + 2 * state + (master ? weight : 2 * weight);
+  std::vector<Piece> pieces;
+  switch (training.optimizer) {
+    case OptimizerKind::sgd:
+      pieces.push_back(kernel("optimizer.sgd", parameters, 2, update));
+      break;
+    case OptimizerKind::momentum:
+      pieces.push_back(kernel("optimizer.momentum", parameters, 4, update));
+      break;
+    case OptimizerKind::adam:
+      pieces.push_back(kernel("optimizer.adam", parameters, 12, update));
+      break;
+    case OptimizerKind::lars:  // norms of weights and gradients first
+      pieces.push_back(kernel("optimizer.norms", parameters, 4, gradient + (master ? 4 : weight)));
+      pieces.push_back(kernel("optimizer.lars", parameters, 6, update));
+      break;
+    case OptimizerKind::lamb:  // the update is written, its norm taken, and then applied
+      pieces.push_back(kernel("optimizer.lamb_update", parameters, 14,
+                              gradient + 2 * 8 + (master ? 4 : weight) + 4));
+      pieces.push_back(kernel("optimizer.norms", parameters, 4, 4 + (master ? 4 : weight)));
+      pieces.push_back(
+          kernel("optimizer.lamb_apply", parameters, 3, 4 + (master ? 8 + weight : 2 * weight)));
+      break;
+  }
+  return pieces;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,187 @@
+// The steps of a prediction, and the shortcut of a sweep.
+#include "strategies/predictor.hpp"
+
+#include <algorithm>
+
+#include "strategies/account.hpp"
+#include "strategies/check_scenario.hpp"
+#include "strategies/steady.hpp"
+#include "strategies/step_schedule.hpp"
+#include "topology/fields.hpp"
+
+namespace rehearse {
+
+namespace {
+
+FlopsPerSecond peak_of(const Accelerator& device, Precision precision) {
+  FlopsPerSecond best{};
+  for (const Accelerator::Peak& peak : device.peaks) {
+    if (peak.precision == to_string(precision)) return peak.rate;
+    best = std::max(best, peak.rate);
+  }
+  return best;  // a device that does not say serves every precision alike
+}
+
+TimeUse sum(TimeUse a, const TimeUse& b, std::int64_t times) {
+  a.compute += times * b.compute;
+  for (std::size_t d = 0; d < dimension_count; ++d) a.exposed[d] += times * b.exposed[d];
+  a.bubble += times * b.bubble;
+  return a;
+}
+
+void average_roles(Prediction& prediction) {
+  TimeUse total;
+  std::int64_t ranks = 0;
+  for (const RoleReport& role : prediction.roles) {
+    total = sum(total, role.time, role.ranks);
+    ranks += role.ranks;
+  }
+  const auto mean = [&](Time time) { return Time::picoseconds(time.ps() / ranks); };
+  prediction.mean.compute = mean(total.compute);
+  prediction.mean.bubble = mean(total.bubble);
+  for (std::size_t d = 0; d < dimension_count; ++d)
+    prediction.mean.exposed[d] = mean(total.exposed[d]);
+}
+
+RoleReport report_on(const Accounts& accounts, const Timeline& timeline, const Role& role,
+                     std::size_t number, const Accelerator& device) {
+  const MemoryPeak peak = memory_peak(timeline, role);
+  return {.name = role.name,
+          .ranks = role.ranks,
+          .rank = role.rank,
+          .time = accounts.time_use(number, {}),
+          .communication = accounts.communication(number, {}),
+          .peak = peak.use,
+          .peak_bytes = peak.total,
+          .capacity = device.memory};
+}
+
+/// Schedules that go round the ranks take as many micro-batches at a time as there are ranks.
+std::uint32_t microbatches_of_round(const Schedule& schedule) {
+  const auto ranks = static_cast<std::uint32_t>(schedule.ranks.size());
+  return schedule.stages > ranks && schedule.rank_of[ranks] == 0 ? ranks : 1;
+}
+
+}  // namespace
+
+StepPredictor::StepPredictor(const Topology& topology, const CostModel& cost)
+    : topology_{topology}, cost_{cost}, routing_{topology}, engine_{routing_, cost} {
+  ASSERT(topology.rank_count() > 0);
+}
+
+const Accelerator& StepPredictor::device() const {
+  static const Accelerator unknown;
+  const Device& first = topology_[topology_.device_of(Rank{0})];
+  return first.accelerator < topology_.accelerators.size()
+             ? topology_.accelerators[first.accelerator]
+             : unknown;
+}
+
+StepNetwork& StepPredictor::network(const Placement& placement, const CollectiveChoice& choice) {
+  const std::pair key{placement, choice};
+  const auto found = std::find(network_keys_.begin(), network_keys_.end(), key);
+  if (found != network_keys_.end())
+    return *networks_[static_cast<std::size_t>(found - network_keys_.begin())];
+  network_keys_.push_back(key);
+  networks_.push_back(std::make_unique<StepNetwork>(placement, choice, routing_, engine_));
+  return *networks_.back();
+}
+
+StepPlan StepPredictor::plan(const Scenario& scenario, const Workload& workload,
+                             std::size_t microbatches) {
+  Problems problems;
+  for (const KeyProblem& problem : scenario_problems(scenario, workload, topology_))
+    problems.push_back({{}, problem.message});
+  throw_if_any(std::move(problems));
+  return plan_step(scenario, workload, topology_.rank_count(), device(), cost_, microbatches);
+}
+
+StepPredictor::Answer StepPredictor::run(StepPlan& plan, const LowerOptions& options) {
+  Answer answer;
+  StepNetwork& net = network(plan.placement, plan.scenario.collectives);
+  answer.step = lower_step(plan, net, options);
+  answer.timeline = engine_.run(answer.step.program);
+  Prediction& told = answer.prediction;
+  const Training& training = plan.scenario.training;
+  told.step = answer.timeline.makespan;
+  told.world = plan.placement.world();
+  told.tensor = plan.placement.size(Dimension::tensor);
+  told.pipeline = plan.placement.size(Dimension::pipeline);
+  told.context = plan.placement.size(Dimension::context);
+  told.expert = plan.placement.size(Dimension::expert);
+  told.data = plan.placement.size(Dimension::data);
+  told.microbatches = plan.batch.microbatches;
+  told.parameters = plan.parameters;
+  told.samples = static_cast<double>(plan.batch.global);
+  told.tokens = told.samples * static_cast<double>(plan.seq_length);
+  told.model_flops = plan.model_flops;
+  told.peak = peak_of(device(), training.precision);
+  const Accounts accounts(answer.step, answer.timeline);
+  for (std::size_t r = 0; r < answer.step.roles.size(); ++r)
+    told.roles.push_back(report_on(accounts, answer.timeline, answer.step.roles[r], r, device()));
+  told.fits = std::all_of(told.roles.begin(), told.roles.end(), [](const RoleReport& role) {
+    return role.capacity == Bytes{0} || role.peak_bytes <= role.capacity;
+  });
+  average_roles(told);
+  told.simulation = {"fast", answer.step.program.size(), answer.timeline.events};
+  return answer;
+}
+
+StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Workload& workload,
+                                             const Detail& detail) {
+  StepPlan what = plan(scenario, workload, detail.microbatches);
+  return run(what, {.grain = detail.grain, .fold = detail.fold});
+}
+
+StepProgram StepPredictor::whole_program(const Scenario& scenario, const Workload& workload) {
+  StepPlan what = plan(scenario, workload, 0);
+  return lower_step(what, network(what.placement, scenario.collectives),
+                    {.fold = false, .collectives = Collectives::whole});
+}
+
+// The rounds left out are like the last one that was simulated.
+std::optional<Prediction> StepPredictor::extrapolate(const Answer& answer, const StepPlan& plan,
+                                                     std::size_t microbatches) const {
+  const std::size_t simulated = plan.schedule.microbatches;
+  const std::uint32_t advance = microbatches_of_round(plan.schedule);
+  if ((microbatches - simulated) % advance != 0) return std::nullopt;
+  const auto steady = find_steady_state(answer.step, answer.timeline, advance);
+  if (!steady) return std::nullopt;
+  const auto left_out = static_cast<std::int64_t>((microbatches - simulated) / advance);
+  const Accounts accounts(answer.step, answer.timeline);
+  Prediction prediction = answer.prediction;
+  prediction.step += left_out * steady->period;
+  for (std::size_t r = 0; r < prediction.roles.size(); ++r) {
+    const Role& role = answer.step.roles[r];
+    const ActionOps& last =
+        answer.step.actions[role.pipeline_rank][steady->rounds[role.pipeline_rank].end - 1];
+    const Time end = answer.timeline.spans[index(last.begin)].begin;
+    const Window round{end - steady->period, end};
+    RoleReport& report = prediction.roles[r];
+    report.time = sum(report.time, accounts.time_use(r, round), left_out);
+    const auto more = accounts.communication(r, round);
+    for (std::size_t d = 0; d < dimension_count; ++d) report.communication[d] += left_out * more[d];
+  }
+  average_roles(prediction);
+  return prediction;
+}
+
+Prediction StepPredictor::quick(const Scenario& scenario, const Workload& workload) {
+  const Parallelism& how = scenario.parallelism;
+  const bool from_file = !how.schedule_csv.empty();
+  // As few as every schedule takes: rounds of all ranks, and two of them for one in a V.
+  StepPlan what = plan(scenario, workload, from_file ? 0 : 2 * how.pipeline);
+  const std::size_t all = what.batch.microbatches;
+  const std::size_t round = microbatches_of_round(what.schedule);
+  // Warm-up, what it takes to settle, some rounds to compare, and the way out.
+  std::size_t few = round > 1 ? 6 * round + all % round : 2 * how.pipeline + 6;
+  for (; 4 * few < 3 * all && !from_file; few *= 2) {
+    what.schedule = schedule_for(how, few);
+    const Answer answer = run(what, {.grain = Grain::blocks});
+    if (auto prediction = extrapolate(answer, what, all)) return *prediction;
+  }
+  if (!from_file) what.schedule = schedule_for(how, all);
+  return run(what, {.grain = Grain::blocks}).prediction;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,57 @@
+// From a scenario to a prediction: plan, network, lowering, engine, accounts. Remembers between
+// calls what does not depend on the model: groups, casts, collectives.
+//
+// `quick` simulates a step in blocks and stops repeating micro-batches once they repeat exactly;
+// its step time and accounts are those of `predict`, which simulates every kernel of every
+// micro-batch.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "sim/fast_simulator.hpp"
+#include "sim/workload.hpp"
+#include "strategies/prediction.hpp"
+#include "strategies/step_network.hpp"
+
+namespace rehearse {
+
+class StepPredictor {
+ public:
+  /// Both must outlive it.
+  StepPredictor(const Topology& topology, const CostModel& cost);
+
+  struct Detail {
+    Grain grain = Grain::kernels;
+    bool fold = true;
+    std::size_t microbatches = 0;  // in place of the scenario's; 0: those
+  };
+  struct Answer {
+    Prediction prediction;
+    StepProgram step;
+    Timeline timeline;
+  };
+  /// Throws InputError for what does not come out even.
+  Answer predict(const Scenario& scenario, const Workload& workload, const Detail& detail);
+  Prediction quick(const Scenario& scenario, const Workload& workload);
+  /// Every rank's own ops, with whole collectives: for expand_collectives(), the reference engine
+  /// and real executors.
+  StepProgram whole_program(const Scenario& scenario, const Workload& workload);
+
+ private:
+  StepNetwork& network(const Placement& placement, const CollectiveChoice& choice);
+  StepPlan plan(const Scenario& scenario, const Workload& workload, std::size_t microbatches);
+  const Accelerator& device() const;
+  Answer run(StepPlan& plan, const LowerOptions& options);
+  std::optional<Prediction> extrapolate(const Answer& answer, const StepPlan& plan,
+                                        std::size_t microbatches) const;
+
+  const Topology& topology_;
+  const CostModel& cost_;
+  Routing routing_;
+  FastSimulator engine_;
+  std::vector<std::unique_ptr<StepNetwork>> networks_;
+  std::vector<std::pair<Placement, CollectiveChoice>> network_keys_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,94 @@
+// Looks for the stretch of each pipeline rank, then compares its last rounds.
+#include "strategies/steady.hpp"
+
+namespace rehearse {
+
+namespace {
+
+// Ops wait for others less than one round away, in either direction, when a round goes round all
+// ranks; where it is one micro-batch, one round back across neighbouring ranks and one more within
+// a rank.
+std::uint32_t rounds_compared(std::uint32_t advance) { return advance > 1 ? 2 : 3; }
+// The last rounds may meet what follows the stretch on their links: the first reduction of
+// gradients.
+std::uint32_t rounds_skipped(std::uint32_t advance) { return advance > 1 ? 1 : 2; }
+
+class RankRounds {
+ public:
+  RankRounds(std::span<const ActionOps> actions, const Timeline& timeline, std::uint32_t advance)
+      : actions_{actions}, timeline_{timeline}, advance_{advance} {}
+
+  /// How many actions a round has: those of `advance` micro-batches on this rank.
+  std::uint32_t width() const {
+    std::uint32_t actions = 0;
+    for (const ActionOps& ops : actions_) actions += ops.action.microbatch < advance_;
+    return actions;
+  }
+
+  /// The end of the longest stretch in which every action follows its like of the round before, or
+  /// rather a little before it; 0 where there is no such stretch.
+  std::uint32_t stretch_end(std::uint32_t width) const {
+    std::uint32_t best_end = 0, best = 0, run = 0;
+    for (std::uint32_t i = width; i < actions_.size(); ++i) {
+      run = is_next_round(i, width) ? run + 1 : 0;
+      if (run > best) best = run, best_end = i + 1;
+    }
+    if (best < (rounds_compared(advance_) + rounds_skipped(advance_)) * width) return 0;
+    return best_end - rounds_skipped(advance_) * width;
+  }
+
+  /// Whether the last rounds before `end` are `period` apart, op by op.
+  bool repeats(std::uint32_t end, std::uint32_t width, Time period) const {
+    for (std::uint32_t i = end - rounds_compared(advance_) * width; i < end; ++i)
+      if (!is_later(actions_[i - width], actions_[i], period)) return false;
+    return true;
+  }
+
+  Time period(std::uint32_t end, std::uint32_t width) const {
+    return span(actions_[end - 1].begin).end - span(actions_[end - 1 - width].begin).end;
+  }
+
+ private:
+  const Timeline::Span& span(OpId id) const { return timeline_.spans[index(id)]; }
+
+  bool is_next_round(std::uint32_t i, std::uint32_t width) const {
+    const ActionOps &now = actions_[i], &before = actions_[i - width];
+    return now.action.stage == before.action.stage && now.action.kind == before.action.kind &&
+           now.action.microbatch == before.action.microbatch + advance_ &&
+           index(now.end) - index(now.begin) == index(before.end) - index(before.begin);
+  }
+
+  bool is_later(const ActionOps& before, const ActionOps& now, Time period) const {
+    for (std::size_t k = 0; k < index(now.end) - index(now.begin); ++k) {
+      const Timeline::Span& a = timeline_.spans[index(before.begin) + k];
+      const Timeline::Span& b = timeline_.spans[index(now.begin) + k];
+      if (b.begin - a.begin != period || b.end - a.end != period) return false;
+    }
+    return true;
+  }
+
+  std::span<const ActionOps> actions_;
+  const Timeline& timeline_;
+  std::uint32_t advance_;
+};
+
+}  // namespace
+
+std::optional<SteadyState> find_steady_state(const StepProgram& step, const Timeline& timeline,
+                                             std::uint32_t advance) {
+  SteadyState steady{.period = {}, .advance = advance, .rounds = {}};
+  for (std::size_t r = 0; r < step.actions.size(); ++r) {
+    const RankRounds rank(step.actions[r], timeline, advance);
+    const std::uint32_t width = rank.width();
+    if (width == 0) return std::nullopt;
+    const std::uint32_t end = rank.stretch_end(width);
+    if (end == 0) return std::nullopt;
+    const Time period = rank.period(end, width);
+    if (r == 0) steady.period = period;
+    if (period != steady.period || !rank.repeats(end, width, period)) return std::nullopt;
+    steady.rounds.push_back({end - width, end});
+  }
+  return steady;
+}
+
+}  // namespace rehearse

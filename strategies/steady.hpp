@@ -1,0 +1,36 @@
+// Steady state: when the rounds of a pipeline repeat exactly, the rest need not be simulated.
+//
+//   rank 0  F F F F │F B│F B│F B│F B│ … │F B│ B B B B       a round: as many actions as
+//   micro-batches rank 1    F F F │F B│F B│F B│F B│ … │F B│ B B B         enter and leave the rank
+//
+// Say that on every pipeline rank some rounds of its steady stretch each begin and end, op by op,
+// exactly D after the round before, with the same D everywhere. An op's begin is the latest end
+// among the ops it waits for, all of them in the same or the one or two rounds before, so another
+// round put in there would be D later again, and all that follows it, the way out too, D later than
+// it was. So every further round adds D to the end, exactly.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/timeline.hpp"
+#include "strategies/lower.hpp"
+
+namespace rehearse {
+
+struct SteadyState {
+  Time period;                // of one round
+  std::uint32_t advance = 1;  // micro-batches of one round
+  /// By pipeline rank: the ops of its last round, as actions [begin, end).
+  struct Round {
+    std::uint32_t begin = 0, end = 0;
+  };
+  std::vector<Round> rounds;
+};
+
+/// `advance` is the schedule's: 1, or the pipeline ranks for interleaved ones. Nothing where the
+/// rounds do not (yet) repeat.
+std::optional<SteadyState> find_steady_state(const StepProgram& step, const Timeline& timeline,
+                                             std::uint32_t advance);
+
+}  // namespace rehearse

@@ -1,0 +1,64 @@
+// The communication of a job: the families of groups in each dimension, the messages between
+// pipeline neighbours, and who stands for whom. Everything here depends on where ranks are and
+// which algorithms run, not on the model, so a sweep over strategies finds most of it remembered.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "strategies/cast.hpp"
+#include "strategies/step_plan.hpp"
+
+namespace rehearse {
+
+/// A message as its sender sees it alone.
+struct MessagePath {
+  Time latency;
+  BytesPerSecond rate;
+};
+
+/// NCCL sends messages by its protocol for large data: "simple", or the machine's only one.
+std::uint16_t message_protocol_number(const Topology& topology);
+Protocol message_protocol(const Topology& topology);
+
+class StepNetwork {
+ public:
+  /// The routing and the engine must outlive it.
+  StepNetwork(Placement placement, CollectiveChoice choice, Routing& routing, Executor& engine);
+
+  /// A pipeline rank hands over to another.
+  struct Handover {
+    std::uint32_t source = 0, target = 0;
+    Lane lane{};
+    friend auto operator<=>(const Handover&, const Handover&) = default;
+  };
+
+  const GroupFamily::Use& use(const CollectiveUse& use);
+
+  /// Who plays a step that uses these: traffic [0, uses) are the collectives, the rest hand-overs.
+  const Cast& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,
+                   bool fold);
+  MessagePath path(const Handover& handover, std::uint32_t message);
+  const Placement& placement() const { return placement_; }
+  const Topology& topology() const { return routing_.topology(); }
+
+ private:
+  GroupFamily& family(Family which);
+  const std::vector<Traffic::Message>& messages(const Handover& handover);
+  Lane lane_of(const CollectiveUse& use) const;
+
+  Placement placement_;
+  CollectiveChoice choice_;
+  Routing& routing_;
+  Executor& engine_;
+  std::vector<std::uint32_t> pipeline_rank_;  // by rank
+  std::array<std::unique_ptr<GroupFamily>, family_count> families_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Traffic::Message>> messages_;
+  using CastKey = std::tuple<std::vector<const void*>, std::vector<Handover>, bool>;
+  std::map<CastKey, Cast> casts_;
+};
+
+}  // namespace rehearse

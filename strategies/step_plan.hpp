@@ -1,0 +1,67 @@
+// What every stage of a training step has to do, before it is known who plays it and when: tapes of
+// kernels, the collectives they use, what is handed over, what is held.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/executor.hpp"
+#include "sim/scenario.hpp"
+#include "sim/workload.hpp"
+#include "strategies/placement.hpp"
+#include "strategies/schedules/schedule.hpp"
+#include "strategies/tape.hpp"
+#include "strategies/tensor_parallel.hpp"
+
+namespace rehearse {
+
+/// Which groups a collective runs on.
+enum class Family : std::uint8_t { tensor, context, expert, replicas, shards, copies };
+inline constexpr std::size_t family_count = 6;
+Dimension dimension_of(Family family);
+
+struct CollectiveUse {
+  Family family{};
+  CollectiveKind kind{};
+  Bytes size;
+  friend bool operator==(const CollectiveUse&, const CollectiveUse&) = default;
+};
+
+/// Streams of communication: what shares one takes turns.
+enum class Lane : std::uint8_t { layer, gradients, parameters, forward, backward, copies };
+inline constexpr std::size_t lane_count = 6;
+
+/// What stages with the same layers have in common.
+struct StageWork {
+  std::vector<std::uint32_t> layers;  // kinds in the piece table, in forward order
+  Tape forward, backward, backward_input, backward_weight;
+  Bytes input, output;  // of a micro-batch, from and to the stages beside it
+  std::int64_t parameters = 0;
+};
+
+struct StepPlan {
+  Scenario scenario;
+  Placement placement;
+  Batch batch;
+  Schedule schedule;
+  PieceTable pieces;
+  std::vector<StageWork> works;
+  std::vector<std::uint32_t> work_of;  // by stage
+  std::vector<CollectiveUse> uses;     // each once
+  Flops model_flops;                   // of a step
+  std::size_t seq_length = 0;          // tokens of a sample; 0: samples have none
+  std::int64_t parameters = 0;         // of the whole model
+
+  const StageWork& work(std::uint32_t stage) const { return works[work_of[stage]]; }
+  /// The number of a use, which is added when it is new.
+  std::uint32_t use(const CollectiveUse& use);
+  std::size_t size(Family family) const;
+};
+
+/// Throws InputError with all that does not come out even. `device` computes every stage;
+/// `microbatches` in place of the scenario's, when it is not 0.
+StepPlan plan_step(const Scenario& scenario, const Workload& workload, std::size_t world,
+                   const Accelerator& device, const CostModel& cost, std::size_t microbatches = 0);
+
+}  // namespace rehearse

@@ -1,0 +1,56 @@
+// ZeRO (Rajbhandari et al. 2020): replicas share what they would each hold in full. Of P parameters
+// over N ranks, with K bytes of optimizer state each, a rank holds in bytes
+//
+//   stage 1   (2 + 2) P + K P / N          gradients are reduce-scattered, parameters gathered
+//   after stage 2   2 P + (2 + K) P / N          … and reduced after every micro-batch stage 3   (2
+//   + 2 + K) P / N            … and parameters gathered layer by layer, twice (FSDP)
+//
+//   stage 3   compute    │ F layer 0 │ F layer 1 │ F layer 2 │     gathers run `prefetch_layers`
+//             gather  [0][1]────────[2]─────────[3]                ahead of the layer in use
+//
+// With zero_shard_ranks the ranks of a part of the replicas share one copy, and the gradients are
+// all-reduced among the copies (hybrid sharding).
+#pragma once
+
+#include <vector>
+
+#include "strategies/buckets.hpp"
+#include "strategies/strategy.hpp"
+
+namespace rehearse {
+
+class Zero final : public Strategy {
+ public:
+  void plan(StepPlan& plan) override;
+  void begin_step(Emitter& out, std::uint32_t pipeline_rank) override;
+  bool acts_between_layers(const LayerMoment& moment) const override;
+  void before_layer(Emitter& out, const LayerMoment& moment) override;
+  void after_layer(Emitter& out, const LayerMoment& moment) override;
+  void end_step(Emitter& out, std::uint32_t pipeline_rank) override;
+
+ private:
+  static constexpr std::uint32_t no_use = UINT32_MAX;
+  struct Part {  // of a stage's gradients, or of its parameters
+    Bucket bucket;
+    std::uint32_t scatter = no_use, average = no_use, gather = no_use;
+  };
+  struct Gathered {  // by layer of the stage: what its next use waits for
+    std::vector<Emitter::Ops> ops;
+    std::vector<bool> is_there;
+  };
+
+  bool reduces_after(const LayerMoment& moment) const;
+  void reduce(Emitter& out, const Part& part, bool last_microbatch);
+  void gather_ahead(Emitter& out, const LayerMoment& moment);
+  void release(Emitter& out, const LayerMoment& moment);
+  std::vector<Part> parts_of(StepPlan& plan, const StageWork& work) const;
+
+  std::size_t stage_ = 1, prefetch_ = 1;
+  bool overlaps_gradients_ = false, overlaps_parameters_ = false, shards_ = false;
+  std::vector<std::vector<Part>> parts_;   // by kind of stage; stage 3: by layer
+  std::vector<std::vector<Bytes>> whole_;  // parameters of each layer, by kind of stage
+  std::vector<Gathered> gathered_;         // by stage
+  std::vector<Emitter::Ops> last_;         // exchange of gradients, by pipeline rank
+};
+
+}  // namespace rehearse

@@ -1,0 +1,143 @@
+// `rehearse predict SCENARIO`: one training step, kernel by kernel: how long, why, does it fit,
+// and what to try next.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <memory>
+
+#include "sim/error.hpp"
+#include "sim/shaped_roofline.hpp"
+#include "strategies/check_scenario.hpp"
+#include "tools/calibrated.hpp"
+#include "tools/commands.hpp"
+#include "tools/output_file.hpp"
+#include "tools/predict_report.hpp"
+#include "tools/progress.hpp"
+#include "tools/reference_step.hpp"
+#include "tools/step_trace.hpp"
+
+namespace rehearse {
+
+namespace {
+
+struct Options {
+  std::string scenario, engine = "fast", json, csv, trace, trace_ranks;
+  std::vector<std::string> sets;
+  bool no_fold = false, explain = false, no_advice = false, quiet = false;
+};
+
+std::unique_ptr<OutputFile> open(const std::string& path) {
+  return path.empty() ? nullptr : std::make_unique<OutputFile>(path);
+}
+
+void finish(OutputFile* file, std::string_view text) {
+  if (file == nullptr) return;
+  file->write(text);
+  file->finish();
+}
+
+std::size_t outputs_on_stdout(const Options& options) {
+  std::size_t count = 0;
+  for (const auto* path : {&options.json, &options.csv, &options.trace}) count += *path == "-";
+  return count;
+}
+
+void check(const Options& options) {
+  if (outputs_on_stdout(options) > 1)
+    throw InputError("standard output (-) is for one of --json, --csv, --trace");
+  if (options.engine != "fast" && options.engine != "simgrid") {
+    const std::vector<std::string> known{"fast", "simgrid"};
+    const std::string hint = did_you_mean(options.engine, known);
+    throw InputError(fmt::format("unknown engine '{}'{}", options.engine,
+                                 hint.empty() ? "; there are fast and simgrid" : hint));
+  }
+  if (options.trace.empty() && !options.trace_ranks.empty())
+    throw InputError("--trace-ranks says what --trace shows, and there is no --trace");
+}
+
+// Asked before anything is told: a mistake is one line and nothing else.
+std::vector<Rank> ranks_to_trace(const Options& options, const StepPredictor::Answer& answer) {
+  if (options.trace.empty()) return {};
+  std::vector<Rank> ranks = traced_ranks(options.trace_ranks, answer);
+  constexpr std::size_t most = 5'000'000;  // about 1.5 GB: more than any viewer opens
+  const std::size_t ops = answer.step.program.size() / answer.step.roles.size() * ranks.size();
+  if (ops > most)
+    throw InputError(fmt::format(
+        "a trace of {} kernels is too large to open; choose some with --trace-ranks", ops));
+  return ranks;
+}
+
+void predict(const Options& options) {
+  check(options);
+  LoadedScenario loaded = load_scenario(options.scenario, options.sets);
+  check_scenario(loaded);
+  loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
+  // Opened before the work, so that a path that cannot be written is known at once.
+  const auto json = open(options.json), csv = open(options.csv), trace = open(options.trace);
+  Progress progress(options.quiet);
+  progress.show("simulating every kernel");
+  const ShapedRoofline cost;
+  const auto start = std::chrono::steady_clock::now();
+  StepPredictor predictor(loaded.topology, cost);
+  const StepPredictor::Answer answer =
+      predictor.predict(loaded.scenario, loaded.workload, {.fold = !options.no_fold});
+  std::optional<ReferenceStep> reference;
+  if (options.engine != "fast") {
+    progress.show("simulating every transfer with " + options.engine);
+    reference = run_reference(options.engine, loaded, predictor, cost);
+  }
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  const std::vector<Rank> ranks = ranks_to_trace(options, answer);
+  PredictReport report{.loaded = loaded,
+                       .answer = answer,
+                       .parts = breakdown(answer.prediction, answer.step, answer.timeline),
+                       .verdict = {},
+                       .cost = training_cost(loaded.scenario.training, answer.prediction),
+                       .engine = options.engine,
+                       .reference = reference,
+                       .wall = wall.count(),
+                       .peak_memory = peak_memory_bytes()};
+  progress.show("trying what else one could do");
+  report.verdict = judge(loaded, answer.prediction, predictor, !options.no_advice);
+  progress.show("");
+  // With results on standard output, the words go where they do not get in the way.
+  std::FILE* const words = outputs_on_stdout(options) > 0 ? nullptr : stdout;
+  if (words != nullptr) {
+    fmt::print(words, "{}", summary(report));
+    if (options.explain) fmt::print(words, "{}", explanation(report));
+  }
+  finish(json.get(), prediction_json(report));
+  finish(csv.get(), roles_csv(report));
+  if (trace == nullptr) return;
+  Routing routing{loaded.topology};
+  write_step_trace(*trace, answer, Paths{answer.step.program, routing}, loaded.scenario.training,
+                   ranks);
+  trace->finish();
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command = app.add_subcommand(
+      "predict", "One training step of a scenario: time, memory, what limits it, what to try");
+  command->add_option("SCENARIO", options->scenario, "A scenario file; - is standard input")
+      ->required();
+  command
+      ->add_option("--set", options->sets,
+                   "Change a key: tp=4, training.micro_batch_size=2; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--engine", options->engine, "fast (ours) or simgrid (the reference)");
+  command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
+  command->add_option("--csv", options->csv, "Write a row for each role as CSV");
+  command->add_option("--trace", options->trace, "Write a trace for Perfetto (.json or .json.gz)");
+  command->add_option("--trace-ranks", options->trace_ranks, "Which ranks it shows, as in 0-7,12");
+  command->add_flag("--no-fold", options->no_fold, "Simulate every rank, also those alike");
+  command->add_flag("--explain", options->explain, "The longest kernels and the critical path");
+  command->add_flag("--no-advice", options->no_advice, "Do not predict what else one could do");
+  command->add_flag("--quiet", options->quiet, "No progress line");
+  command->callback([options] { predict(*options); });
+}
+
+}  // namespace rehearse

@@ -1,0 +1,137 @@
+// `rehearse sweep SCENARIO --axis KEY=VALUES…`: every combination predicted, the best one marked.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "sim/error.hpp"
+#include "tools/calibrated.hpp"
+#include "tools/chart.hpp"
+#include "tools/commands.hpp"
+#include "tools/counts.hpp"
+#include "tools/output_file.hpp"
+#include "tools/progress.hpp"
+#include "tools/sweep_report.hpp"
+
+namespace rehearse {
+
+namespace {
+
+struct Options {
+  std::string scenario, json, csv;
+  std::vector<std::string> sets, axes;
+  std::optional<std::int64_t> threads, top;
+  bool quiet = false;
+};
+
+volatile std::sig_atomic_t interrupted = 0;
+extern "C" void note_interrupt(int) { interrupted = 1; }
+
+/// Ctrl-C ends the sweep and not the program, as long as this lives.
+class InterruptGuard {
+ public:
+  InterruptGuard() : before_{std::signal(SIGINT, note_interrupt)} {}
+  ~InterruptGuard() { std::signal(SIGINT, before_); }
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+std::unique_ptr<OutputFile> open(const std::string& path) {
+  return path.empty() ? nullptr : std::make_unique<OutputFile>(path);
+}
+
+void finish(OutputFile* file, std::string_view text) {
+  if (file == nullptr) return;
+  file->write(text);
+  file->finish();
+}
+
+std::vector<Axis> axes_of(const Options& options) {
+  if (options.axes.empty())
+    throw InputError("a sweep needs at least one --axis, e.g. --axis tp=1,2,4,8");
+  std::vector<Axis> axes;
+  std::vector<Problem> problems;
+  for (const std::string& text : options.axes) {
+    try {
+      axes.push_back(parse_sweep_axis(text));
+      for (std::size_t a = 0; a + 1 < axes.size(); ++a)
+        if (axes[a].settings.front().key == axes.back().settings.front().key &&
+            axes[a].settings.front().path == axes.back().settings.front().path)
+          throw InputError({fmt::format("--axis {}", text)}, "this key is an axis already");
+    } catch (const InputError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
+  }
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return axes;
+}
+
+void sweep(const Options& options) {
+  if (options.json == "-" && options.csv == "-")
+    throw InputError("standard output (-) is for one of --json, --csv");
+  const std::size_t threads = counted("--threads", options.threads, 1024)
+                                  .value_or(std::max(1u, std::thread::hardware_concurrency()));
+  const std::size_t top = counted("--top", options.top).value_or(10);
+  const std::vector<Axis> axes = axes_of(options);
+  LoadedScenario loaded = load_scenario(options.scenario, options.sets);
+  loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
+  const auto json = open(options.json), csv = open(options.csv);
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  std::vector<SweepPoint> points;
+  {
+    Progress progress(options.quiet);
+    const InterruptGuard guard;
+    points = run_sweep({.loaded = loaded,
+                        .axes = axes,
+                        .threads = threads,
+                        .stop = [] { return interrupted != 0; },
+                        .progress =
+                            [&](const SweepProgress& at) {
+                              progress.show(fmt::format(
+                                  "{} of {} points, {:.0f} a second, best so far {} samples/s",
+                                  at.done, at.all, static_cast<double>(at.done) / seconds(),
+                                  grouped(at.best, 2)));
+                            }});
+  }
+  const SweepReport report{loaded, axes, points, top};
+  if (options.json != "-" && options.csv != "-") {
+    fmt::print("{}", sweep_text(report));
+    fmt::print("{} points in {:.3f} s, {:.0f} a second on {}\n", points.size(), seconds(),
+               static_cast<double>(points.size()) / seconds(), counted_noun(threads, "thread"));
+  }
+  finish(json.get(), sweep_json(report));
+  finish(csv.get(), sweep_csv(report));
+  if (interrupted != 0) throw CheckFailed("interrupted: not all points were predicted");
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command = app.add_subcommand(
+      "sweep", "Every combination of some keys' values, predicted; the best one marked");
+  command->add_option("SCENARIO", options->scenario, "A scenario file; - is standard input")
+      ->required();
+  command
+      ->add_option("--axis", options->axes,
+                   "A key and its values: tp=1,2,4,8 or nodes=1..64*2; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--set", options->sets, "Change a key for all points; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--csv", options->csv, "Write a row for each point; - is standard output");
+  command->add_option("--json", options->json, "Write everything as JSON");
+  command->add_option("--threads", options->threads, "How many points at a time (all cores)");
+  command->add_option("--top", options->top, "How many points the table shows (10)");
+  command->add_flag("--quiet", options->quiet, "No progress line");
+  command->callback([options] { sweep(*options); });
+}
+
+}  // namespace rehearse
