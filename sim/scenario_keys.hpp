@@ -39,6 +39,13 @@ struct CountsField {
 struct ShareField {  // from 0 to below 1
   double& (*at)(Scenario&);
 };
+struct MaybeNumberField {  // 0 or above
+  std::optional<double>& (*at)(Scenario&);
+};
+struct FactorField {  // from `least` on
+  double& (*at)(Scenario&);
+  double least;
+};
 struct AmountField {  // "300B", or a number; above 0
   double& (*at)(Scenario&);
 };
@@ -56,9 +63,10 @@ struct FileOnlyField {                // means something to the reader of a file
   std::string_view type;
 };
 
-using ScenarioField = std::variant<TextField, FileField, FlagField, CountField, MaybeCountField,
-                                   CountsField, ShareField, AmountField, BytesField, ChoiceField,
-                                   PriceField, DistributedOptimizerField, FileOnlyField>;
+using ScenarioField =
+    std::variant<TextField, FileField, FlagField, CountField, MaybeCountField, CountsField,
+                 ShareField, MaybeNumberField, FactorField, AmountField, BytesField, ChoiceField,
+                 PriceField, DistributedOptimizerField, FileOnlyField>;
 
 struct ScenarioKey {
   std::string_view table;  // "parallelism"; "" for the top of the file

@@ -93,11 +93,19 @@ void Accounts::account_gap(const Stretch& gap, std::span<const OpId> awaited,
 }
 
 // All that ended just when the kernel could begin: of several that end together the engine names
-// whichever it met last.
+// whichever it met last. And what an exchange of its layer had waited for, if that came between: in
+// a block the kernel waits for it itself.
 std::vector<OpId> Accounts::awaited(const Stretch& kernel) const {
   std::vector<OpId> inputs;
-  for (const OpId input : step_.program.after(kernel.op))
-    if (timeline_.spans[index(input)].end == kernel.begin) inputs.push_back(input);
+  const auto add = [&](const auto& again, OpId op) -> void {
+    for (const OpId input : step_.program.after(op)) {
+      if (timeline_.spans[index(input)].end != timeline_.spans[index(op)].begin) continue;
+      inputs.push_back(input);
+      const OpTag& tag = step_.tags[index(input)];
+      if (tag.communicates && is_within_layers(tag.dimension)) again(again, input);
+    }
+  };
+  add(add, kernel.op);
   return inputs;
 }
 
@@ -136,7 +144,8 @@ std::array<Time, dimension_count> Accounts::communication(std::size_t role,
     if (stretch.merged == UINT32_MAX || stretch.begin < window.begin || stretch.end > window.end)
       continue;
     for (std::size_t d = 0; d < dimension_count; ++d)
-      total[d] += step_.merged[stretch.merged].exchanged[d];
+      total[d] +=
+          step_.merged[stretch.merged].exchanged[d] + step_.merged[stretch.merged].hidden[d];
   }
   return total;
 }

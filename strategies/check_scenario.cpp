@@ -81,7 +81,11 @@ KeyProblems cutting_problems(const Workload& workload, const Parallelism& p, con
                      .tensor = whole(p.tensor),
                      .context = whole(p.context),
                      .expert = whole(p.expert),
-                     .sequence_parallel = p.sequence_parallel && p.tensor > 1};
+                     .sequence_parallel = p.sequence_parallel && p.tensor > 1,
+                     .ring_attention = p.context_exchange == ContextExchange::ring && p.context > 1,
+                     .expert_capacity = p.expert_capacity,
+                     .expert_imbalance = p.expert_imbalance,
+                     .flash_attention = t.flash_attention};
   const std::size_t layers = layers_to_deal(workload, p);
   KeyProblems problems = model_problems({.pipeline = p.pipeline,
                                          .virtual_pipeline = p.virtual_pipeline,

@@ -19,7 +19,7 @@ Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions&
       handovers_{handovers_of()},
       cast_{network.cast(plan.uses, handovers_, options.fold)} {
   const std::size_t places = cast_.begin.size() - 1;
-  last_.assign(places, no_op);
+  last_.resize(places);
   waits_.resize(places);
   beside_.resize(places);
   for (auto& lanes : beside_) lanes.fill(no_op);
@@ -66,7 +66,8 @@ void Emitter::number_parties() {
     for (std::uint32_t p = 0; p < traffic.parties.size(); ++p) {
       const Cast::Party& party = traffic.parties[p];
       Slot& slot = slots_[t][cast_.actors[party.actors.front()].pipeline_rank];
-      place_of_party[p] = static_cast<std::uint32_t>(slot.parties.size());
+      const bool joint = t < plan_.uses.size() && is_joint(plan_.uses[t].family);
+      place_of_party[p] = joint ? p : static_cast<std::uint32_t>(slot.parties.size());
       slot.parties.push_back(p);
       if (t < plan_.uses.size()) continue;
       receiver_[t].resize(cast_.actors.size(), Cast::none);
@@ -85,7 +86,23 @@ void Emitter::at(std::uint32_t pipeline_rank, std::uint32_t stage, std::uint32_t
   place_ = pipeline_rank;
   stage_ = stage;
   microbatch_ = microbatch;
-  first_ = no_op;
+  first_ = {};
+}
+
+void Emitter::at_rest(std::uint32_t pipeline_rank) {
+  const std::vector<std::uint32_t>& rank_of = plan_.schedule.rank_of;
+  const auto stage = std::find(rank_of.begin(), rank_of.end(), pipeline_rank) - rank_of.begin();
+  at(pipeline_rank, static_cast<std::uint32_t>(stage), 0);
+}
+
+void Emitter::began(const Ops& ops) {
+  if (first_.first == no_op) first_ = ops;
+  if (first_of_layers_.first == no_op) first_of_layers_ = ops;
+}
+
+void Emitter::went_on_to(const Ops& ops) {
+  began(ops);
+  last_[place_] = ops;
 }
 
 OpId Emitter::op_for(const Ops& ops, std::uint32_t actor) const {
@@ -110,40 +127,73 @@ bool Emitter::has_exchange_beside() const {
 }
 
 void Emitter::add_waits(std::uint32_t actor) {
-  for (const Ops& wait : waits_[place_]) after_.push_back(op_for(wait, actor));
+  for (const Ops& wait : waits_[place_]) {
+    const OpId op = op_for(wait, actor);
+    if (std::find(after_.begin(), after_.end(), op) == after_.end()) after_.push_back(op);
+  }
 }
 
 void Emitter::run(const Tape& tape, std::size_t begin_layer, std::size_t end_layer) {
   const std::size_t begin = begin_layer == 0 ? 0 : tape.layer_end[begin_layer - 1];
   const std::size_t end = end_layer == 0 ? 0 : tape.layer_end[end_layer - 1];
+  first_of_layers_ = {};
   if (options_.grain == Grain::kernels) {
     const std::vector<std::uint32_t>& name = names(tape);
-    for (std::size_t i = begin; i < end; ++i) run_step(tape.steps[i], name[i]);
-    return;
+    for (std::size_t i = begin; i < end; ++i)
+      run_step(tape.steps[i], name[i], tape.steps[i].beside);
+  } else {
+    for (const Block& block : blocks(tape, begin, end, !has_exchange_beside())) {
+      if (block.merged)
+        run_merged(block);
+      else
+        run_step(*block.step, step_.program.name(block.step->piece->name),
+                 block.step->beside > 0 ? 1 : 0);
+    }
   }
-  for (const Block& block : blocks(tape, begin, end, !has_exchange_beside())) {
-    if (block.merged)
-      run_merged(block);
-    else
-      run_step(*block.step, step_.program.name(block.step->piece->name));
-  }
+  ASSERT(beside_kernels_.left == 0);
+  if (!beside_kernels_.is_done) join(tape.steps[end - 1].phase);
 }
 
-void Emitter::run_step(const TapeStep& step, std::uint32_t name) {
+// Layers end when an exchange beside their last kernels has ended, too.
+void Emitter::join(Phase phase) {
+  const Ops ops{next_op(), Cast::none};
+  for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a) {
+    after_.clear();
+    add_waits(a);
+    step_.program.add_marker(cast_.actors[a].rank, Stream::compute,
+                             {phase_names_[static_cast<std::size_t>(phase)], microbatch_}, after_);
+    tag(phase, false, {}, {});
+  }
+  waits_[place_].clear();
+  beside_kernels_.is_done = true;
+  went_on_to(ops);
+}
+
+void Emitter::run_step(const TapeStep& step, std::uint32_t name, std::uint32_t beside) {
   if (const auto* work = std::get_if<Compute>(&step.piece->work))
     return compute(name, *work, step.phase);
-  waits_[place_] = {exchange_ops(step.use, Lane::layer, step.phase, name, last())};
+  const Ops ops = exchange_ops(step.use, Lane::layer, step.phase, name, last());
+  if (beside > 0) {
+    began(ops);
+    beside_kernels_ = {ops, beside, false};
+    return;
+  }
+  waits_[place_] = {ops};
+  beside_kernels_.is_done = true;
+  went_on_to(ops);
 }
 
 void Emitter::run_merged(const Block& block) {
   const Ops ops{next_op(), Cast::none};
   compute(phase_names_[static_cast<std::size_t>(block.step->phase)], {.fixed = block.time},
           block.step->phase);
-  if (std::all_of(block.exchanged.begin(), block.exchanged.end(),
-                  [](Time time) { return time == Time{}; }))
+  const auto is_zero = [](Time time) { return time == Time{}; };
+  if (std::all_of(block.exchanged.begin(), block.exchanged.end(), is_zero) &&
+      std::all_of(block.hidden.begin(), block.hidden.end(), is_zero))
     return;
   for (std::uint32_t k = 0; k < actors(); ++k)
-    step_.merged.push_back({static_cast<OpId>(index(ops.first) + k), block.exchanged});
+    step_.merged.push_back(
+        {static_cast<OpId>(index(ops.first) + k), block.exchanged, block.hidden});
 }
 
 const std::vector<std::uint32_t>& Emitter::names(const Tape& tape) {
@@ -163,8 +213,11 @@ void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase) {
     tag(phase, false, {}, {});
   }
   waits_[place_].clear();
-  last_[place_] = first;
-  if (first_ == no_op) first_ = first;
+  went_on_to({first, Cast::none});
+  if (beside_kernels_.left == 0)
+    beside_kernels_.is_done = true;
+  else if (--beside_kernels_.left == 0)
+    waits_[place_] = {beside_kernels_.exchange};
 }
 
 Emitter::Ops Emitter::kernel(const Piece& piece, Phase phase) {
@@ -198,6 +251,27 @@ Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, st
   return ops;
 }
 
+Emitter::Ops Emitter::exchange_of_all(std::uint32_t use, Phase phase) {
+  const Lane lane = lane_of(use);
+  const std::vector<Cast::Party>& parties = cast_.traffic[use].parties;
+  const Ops ops{next_op(), use};
+  for (std::uint32_t number = 0; number < parties.size(); ++number) {
+    const std::vector<std::uint32_t>& members = parties[number].actors;
+    after_.clear();
+    for (std::uint32_t actor = 0; actor < cast_.actors.size(); ++actor) {
+      place_ = cast_.actors[actor].pipeline_rank;
+      const bool is_member = std::find(members.begin(), members.end(), actor) != members.end();
+      if (!is_member && plan_.uses[use].family != Family::ends) continue;
+      if (last().first != no_op) after_.push_back(op_for(last(), actor));
+      if (is_member) add_waits(actor);
+    }
+    at_rest(cast_.actors[members.front()].pipeline_rank);
+    add_exchange(use, parties[number], number, lane, {kind_names_[use], microbatch_});
+    tag(phase, true, dimension_of(plan_.uses[use].family), plan_.uses[use].size);
+  }
+  return ops;
+}
+
 Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
   const auto handover =
       std::find(handovers_.begin(), handovers_.end(), StepNetwork::Handover{place_, target, lane});
@@ -209,7 +283,7 @@ Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
   for (const std::uint32_t number : slots_[traffic][place_].parties) {
     const std::uint32_t actor = cast_.traffic[traffic].parties[number].actors.front();
     after_.clear();
-    if (last_[place_] != no_op) after_.push_back(op_for(last(), actor));
+    if (last().first != no_op) after_.push_back(op_for(last(), actor));
     add_waits(actor);
     add_message(traffic, number, lane, {name, microbatch_}, size);
     tag(Phase::hand_over, true, Dimension::pipeline, size);

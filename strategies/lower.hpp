@@ -71,6 +71,7 @@ struct Role {
 struct MergedOp {
   OpId op{};
   std::array<Time, dimension_count> exchanged{};  // the part of its time that is communication
+  std::array<Time, dimension_count> hidden{};     // communication beside its kernels
   friend bool operator==(const MergedOp&, const MergedOp&) = default;
 };
 

@@ -26,6 +26,8 @@ struct Sharding {
   std::int64_t seq_length = 1;   // of the whole sequence
   std::int64_t tensor = 1, context = 1, expert = 1;
   bool sequence_parallel = false;
+  bool ring_attention = false;  // keys and values go round the context ranks in blocks
+  double expert_capacity = 0, expert_imbalance = 1;  // as in Parallelism
   Precision precision = Precision::bf16;
   bool gradients_in_fp32 = false;
   bool flash_attention = true;
@@ -62,6 +64,9 @@ class PieceTable {
   /// Of layers with the same number the pieces are the same.
   std::uint32_t kind(std::size_t layer) const { return kind_of_[layer]; }
   const std::vector<LayerPieces>& kinds() const { return kinds_; }
+  /// Parameters tied to those of another layer are held twice from now on: their owners stand on
+  /// different pipeline ranks. Gives how many.
+  std::int64_t copy_tied_parameters();
 
  private:
   std::vector<LayerPieces> kinds_;

@@ -218,6 +218,18 @@ TEST_F(RandomStrategies, QuickIsPredict) {
   EXPECT_GT(skipped, 5u) << "some of them repeat";
 }
 
+// The inputs' half of the embedding's backward pass ends with an exchange: gathers that follow the
+// layer wait for it in both grains.
+TEST_F(RandomStrategies, LayersMayEndWithAnExchange) {
+  over_jobs(1389, 1, [&](StepPredictor& predictor, const TrainingJob& job) {
+    ASSERT_EQ(job.scenario.parallelism.schedule, "ZBH1");
+    ASSERT_TRUE(job.scenario.parallelism.sequence_parallel);
+    const auto detail = StepPredictor::Detail{.grain = Grain::blocks};
+    expect_same(predictor.predict(job.scenario, job.model, {}).prediction,
+                predictor.predict(job.scenario, job.model, detail).prediction);
+  });
+}
+
 TEST_F(RandomStrategies, FoldedOrNot) {
   over_jobs(1000, 40, [&](StepPredictor& predictor, const TrainingJob& job) {
     expect_same_days(predictor.predict(job.scenario, job.model, {}),

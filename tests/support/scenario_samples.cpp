@@ -25,6 +25,8 @@ struct Sample {
   std::string operator()(const MaybeCountField&) const { return "3"; }
   std::string operator()(const CountsField&) const { return "[3, 0, 5]"; }
   std::string operator()(const ShareField&) const { return "0.25"; }
+  std::string operator()(const MaybeNumberField&) const { return "0.5"; }
+  std::string operator()(const FactorField&) const { return "1.5"; }
   std::string operator()(const AmountField&) const { return "\"1.5B\""; }
   std::string operator()(const BytesField&) const { return "\"7MiB\""; }
   std::string operator()(const ChoiceField& field) const {
