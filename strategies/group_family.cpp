@@ -100,8 +100,7 @@ Candidate GroupFamily::best_at(const Wanted& wanted, GroupNumber group, Bytes si
   auto known = choices_.find(key);
   if (known == choices_.end())
     known =
-        choices_.emplace(key, choice.at(Bytes{static_cast<std::int64_t>(step)}, engine_).front())
-            .first;
+        choices_.emplace(key, choice.best(Bytes{static_cast<std::int64_t>(step)}, engine_)).first;
   return choice.again(known->second, size, engine_);
 }
 
@@ -153,6 +152,10 @@ const GroupFamily::Use& GroupFamily::use(CollectiveKind kind, Bytes size,
     for (const GroupNumber other : others.groups) has_entry[other] = true;
   }
   return uses_.emplace(key, std::move(use)).first->second;
+}
+
+GroupFamily& FamilyPool::of(const std::vector<GroupFamily::Group>& groups) {
+  return families_.try_emplace(groups, groups, routing_, engine_).first->second;
 }
 
 }  // namespace rehearse

@@ -65,7 +65,11 @@ std::uint32_t microbatches_of_round(const Schedule& schedule) {
 }  // namespace
 
 StepPredictor::StepPredictor(const Topology& topology, const CostModel& cost)
-    : topology_{topology}, cost_{cost}, routing_{topology}, engine_{routing_, cost} {
+    : topology_{topology},
+      cost_{cost},
+      routing_{topology},
+      engine_{routing_, cost},
+      families_{routing_, engine_} {
   ASSERT(topology.rank_count() > 0);
 }
 
@@ -83,7 +87,7 @@ StepNetwork& StepPredictor::network(const Placement& placement, const Collective
   if (found != network_keys_.end())
     return *networks_[static_cast<std::size_t>(found - network_keys_.begin())];
   network_keys_.push_back(key);
-  networks_.push_back(std::make_unique<StepNetwork>(placement, choice, routing_, engine_));
+  networks_.push_back(std::make_unique<StepNetwork>(placement, choice, families_));
   return *networks_.back();
 }
 

@@ -50,6 +50,7 @@ class StepPredictor {
   const CostModel& cost_;
   Routing routing_;
   FastSimulator engine_;
+  FamilyPool families_;
   std::vector<std::unique_ptr<StepNetwork>> networks_;
   std::vector<std::pair<Placement, CollectiveChoice>> network_keys_;
 };
