@@ -270,7 +270,7 @@ class Rounds : public testing::Test {
 
 TEST_F(Rounds, ThatRepeatAreFound) {
   run({7, 3, 0, 0, 0, 0, 0, 0, 0});
-  const auto steady = find_steady_state(step_, timeline_, 1);
+  const auto steady = find_steady_state(step_, timeline_, 1).state;
   ASSERT_TRUE(steady);
   EXPECT_EQ(steady->period, Time::picoseconds(10));
   ASSERT_EQ(steady->rounds.size(), 1u);
@@ -279,12 +279,12 @@ TEST_F(Rounds, ThatRepeatAreFound) {
 
 TEST_F(Rounds, ThatDoNotAreNot) {
   run({0, 1, 0, 1, 0, 1, 0, 1, 0});
-  EXPECT_FALSE(find_steady_state(step_, timeline_, 1)) << "every second one repeats";
+  EXPECT_FALSE(find_steady_state(step_, timeline_, 1).state) << "every second one repeats";
 }
 
 TEST_F(Rounds, TooFewAreNot) {
   run({0, 0, 0});
-  EXPECT_FALSE(find_steady_state(step_, timeline_, 1));
+  EXPECT_FALSE(find_steady_state(step_, timeline_, 1).state);
 }
 
 }  // namespace
