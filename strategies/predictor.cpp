@@ -66,7 +66,7 @@ StepPredictor::StepPredictor(const Topology& topology, const CostModel& cost)
     : topology_{topology},
       cost_{cost},
       routing_{topology},
-      engine_{routing_, cost},
+      engine_{routing_, cost_},
       families_{routing_, engine_} {
   ASSERT(topology.rank_count() > 0);
 }

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "sim/fast_simulator.hpp"
+#include "sim/remembered_cost.hpp"
 #include "sim/workload.hpp"
 #include "strategies/account.hpp"
 #include "strategies/prediction.hpp"
@@ -54,7 +55,7 @@ class StepPredictor {
                          std::size_t microbatches) const;
 
   const Topology& topology_;
-  const CostModel& cost_;
+  RememberedCost cost_;
   Routing routing_;
   FastSimulator engine_;
   FamilyPool families_;
