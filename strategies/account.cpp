@@ -56,27 +56,31 @@ bool is_within_layers(Dimension dimension) {
 
 // Splits an idle gap among the communication that goes on in it: first to exchanges within layers,
 // then to what the kernel after it waited for, then to what ends last.
-void Accounts::account_gap(const Stretch& gap, std::span<const OpId> awaited,
-                           std::span<const Stretch> communicating, std::size_t& first,
-                           TimeUse& use) {
+void Accounts::account_gap(const Stretch& gap, OpId next, std::span<const Stretch> communicating,
+                           std::size_t& first, TimeUse& use) const {
   while (first < communicating.size() && communicating[first].end <= gap.begin) ++first;
-  std::vector<Stretch> here;
+  std::vector<Stretch>& here = scratch_.here;
+  here.clear();
   for (std::size_t i = first; i < communicating.size() && communicating[i].begin < gap.end; ++i) {
     Stretch part = communicating[i];
     part.begin = std::max(part.begin, gap.begin);
     part.end = std::min(part.end, gap.end);
     if (part.begin < part.end) here.push_back(part);
   }
-  const auto rank = [&](const Stretch& part) {
-    if (is_within_layers(part.dimension)) return 0;
-    return std::find(awaited.begin(), awaited.end(), part.op) != awaited.end() ? 1 : 2;
-  };
-  std::sort(here.begin(), here.end(), [&](const Stretch& a, const Stretch& b) {
-    return std::tuple{rank(a), b.end, a.dimension} < std::tuple{rank(b), a.end, b.dimension};
-  });
-  std::vector<Stretch> free{gap};
+  if (here.size() > 1) {
+    const auto rank = [&](const Stretch& part) {
+      if (is_within_layers(part.dimension)) return 0;
+      return next != no_op && is_awaited(part.op, next) ? 1 : 2;
+    };
+    const auto end = [&](const Stretch& part) { return timeline_.spans[index(part.op)].end; };
+    std::sort(here.begin(), here.end(), [&](const Stretch& a, const Stretch& b) {
+      return std::tuple{rank(a), end(b), a.dimension} < std::tuple{rank(b), end(a), b.dimension};
+    });
+  }
+  std::vector<Stretch>&free = scratch_.free, &left = scratch_.left;
+  free.assign(1, gap);
   for (const Stretch& stretch : here) {
-    std::vector<Stretch> left;
+    left.clear();
     for (const Stretch& idle : free) {
       const Time from = std::max(idle.begin, stretch.begin), to = std::min(idle.end, stretch.end);
       if (from >= to) {
@@ -87,26 +91,23 @@ void Accounts::account_gap(const Stretch& gap, std::span<const OpId> awaited,
       if (idle.begin < from) left.push_back({idle.begin, from});
       if (to < idle.end) left.push_back({to, idle.end});
     }
-    free = std::move(left);
+    std::swap(free, left);
+    if (free.empty()) break;
   }
   for (const Stretch& idle : free) use.bubble += idle.end - idle.begin;
 }
 
 // All that ended just when the kernel could begin: of several that end together the engine names
-// whichever it met last. And what an exchange of its layer had waited for, if that came between: in
+// whichever it met last. Or what an exchange of its layer had waited for, if that came between: in
 // a block the kernel waits for it itself.
-std::vector<OpId> Accounts::awaited(const Stretch& kernel) const {
-  std::vector<OpId> inputs;
-  const auto add = [&](const auto& again, OpId op) -> void {
-    for (const OpId input : step_.program.after(op)) {
-      if (timeline_.spans[index(input)].end != timeline_.spans[index(op)].begin) continue;
-      inputs.push_back(input);
-      const OpTag& tag = step_.tags[index(input)];
-      if (tag.communicates && is_within_layers(tag.dimension)) again(again, input);
-    }
-  };
-  add(add, kernel.op);
-  return inputs;
+bool Accounts::is_awaited(OpId op, OpId kernel) const {
+  for (const OpId input : step_.program.after(kernel)) {
+    if (timeline_.spans[index(input)].end != timeline_.spans[index(kernel)].begin) continue;
+    if (input == op) return true;
+    const OpTag& tag = step_.tags[index(input)];
+    if (tag.communicates && is_within_layers(tag.dimension) && is_awaited(op, input)) return true;
+  }
+  return false;
 }
 
 TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
@@ -115,10 +116,12 @@ TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
   TimeUse use;
   Time now = window.begin;
   std::size_t first = 0;
+  OpId next = no_op;  // the first kernel after the window
   for (const Stretch& kernel : day.computing) {
     const Time begin = std::max(kernel.begin, window.begin), end = std::min(kernel.end, window_end);
+    if (kernel.begin >= window_end && next == no_op) next = kernel.op;
     if (begin >= end) continue;
-    if (begin > now) account_gap({now, begin}, awaited(kernel), day.communicating, first, use);
+    if (begin > now) account_gap({now, begin}, kernel.op, day.communicating, first, use);
     use.compute += end - begin;
     now = end;
     if (kernel.merged == UINT32_MAX) continue;
@@ -128,7 +131,7 @@ TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
       use.compute = use.compute - exchanged;
     }
   }
-  if (now < window_end) account_gap({now, window_end}, {}, day.communicating, first, use);
+  if (now < window_end) account_gap({now, window_end}, next, day.communicating, first, use);
   return use;
 }
 
@@ -156,15 +159,19 @@ MemoryPeak memory_peak(const Timeline& timeline, const Role& role) {
     const MemoryChange* change;
   };
   std::vector<Moment> moments;
+  moments.reserve(role.changes.size());
   for (const MemoryChange& change : role.changes) {
     const Timeline::Span& span = timeline.spans[index(change.op)];
     moments.push_back({change.at_end ? span.end : span.begin, &change});
   }
   // What goes at the same moment goes first: the next op begins after the one before has ended.
-  std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) {
+  const auto earlier = [](const Moment& a, const Moment& b) {
     if (a.time != b.time) return a.time < b.time;
     return a.change->bytes < Bytes{0} && b.change->bytes >= Bytes{0};
-  });
+  };
+  // One stream's are in order already.
+  if (!std::is_sorted(moments.begin(), moments.end(), earlier))
+    std::stable_sort(moments.begin(), moments.end(), earlier);
   MemoryUse now = role.at_rest;
   Bytes total = std::accumulate(now.begin(), now.end(), Bytes{});
   MemoryPeak peak{now, total, {}};

@@ -61,7 +61,7 @@ void DataParallel::plan(StepPlan& plan) {
       const Family replicas = replicas_of(held);
       if (plan.size(replicas) == 1) continue;
       const std::vector<Bytes> gradients = layer_bytes(plan, work, held, format.gradient);
-      for (const Bucket& bucket : fill_buckets(gradients, how.first_bucket_size, how.bucket_size))
+      for (const Bucket& bucket : fill_buckets(gradients, bucket_sizes(how)))
         reductions.push_back(
             {bucket, plan.use({replicas, CollectiveKind::all_reduce, bucket.bytes})});
       const std::vector<Bytes> layers = layer_bytes(plan, work, held, format.parameter);

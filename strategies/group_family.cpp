@@ -27,23 +27,43 @@ Pattern moved(const Pattern& pattern, const GroupFamily::Group& from,
   return result;
 }
 
-/// The link of `there` for each link of `here`; false when the two do not correspond.
-bool correspond(const Paths& here, const Paths& there, const Topology& topology,
-                std::unordered_map<LinkId, LinkId>& forth) {
-  std::unordered_map<LinkId, LinkId> back;
-  for (std::size_t h = 0; h < here.size(); ++h) {
-    const auto id = static_cast<ConnectionId>(h);
-    const auto mine = here.crossings(id), theirs = there.crossings(id);
-    if (here.latency(id) != there.latency(id) || mine.size() != theirs.size()) return false;
-    for (std::size_t c = 0; c < mine.size(); ++c) {
-      const LinkId a = mine[c].link, b = theirs[c].link;
-      if (topology[a].bandwidth != topology[b].bandwidth) return false;
-      if (forth.emplace(a, b).first->second != b || back.emplace(b, a).first->second != a)
-        return false;
+/// Which link of one group stands for which of another's, one to one.
+class Correspondence {
+ public:
+  explicit Correspondence(const Topology& topology)
+      : topology_{topology}, forth_(topology.links().size()), back_(topology.links().size()) {}
+
+  /// False when the two do not correspond.
+  bool find(const Paths& here, const Paths& there) {
+    ++round_;
+    for (std::size_t h = 0; h < here.size(); ++h) {
+      const auto id = static_cast<ConnectionId>(h);
+      const auto mine = here.crossings(id), theirs = there.crossings(id);
+      if (here.latency(id) != there.latency(id) || mine.size() != theirs.size()) return false;
+      for (std::size_t c = 0; c < mine.size(); ++c) {
+        const LinkId a = mine[c].link, b = theirs[c].link;
+        if (topology_[a].bandwidth != topology_[b].bandwidth) return false;
+        if (!pair(forth_[index(a)], b) || !pair(back_[index(b)], a)) return false;
+      }
     }
+    return true;
   }
-  return true;
-}
+  LinkId operator[](LinkId link) const { return forth_[index(link)].link; }
+
+ private:
+  struct Partner {
+    LinkId link{};
+    std::uint32_t round = 0;  // in which it was found
+  };
+  bool pair(Partner& partner, LinkId link) const {
+    if (partner.round != round_) partner = {link, round_};
+    return partner.link == link;
+  }
+
+  const Topology& topology_;
+  std::vector<Partner> forth_, back_;
+  std::uint32_t round_ = 0;
+};
 
 /// What the first group's collective loads, in the order of links.
 GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& rehearsal) {
@@ -100,24 +120,22 @@ Candidate GroupFamily::best_at(const Wanted& wanted, GroupNumber group, Bytes si
   auto known = choices_.find(key);
   if (known == choices_.end())
     known =
-        choices_.emplace(key, choice.at(Bytes{static_cast<std::int64_t>(step)}, engine_).front())
-            .first;
+        choices_.emplace(key, choice.best(Bytes{static_cast<std::int64_t>(step)}, engine_)).first;
   return choice.again(known->second, size, engine_);
 }
 
 GroupFamily::Alike GroupFamily::find_alike(GroupNumber first,
                                            const CollectiveRehearsal& rehearsal) const {
-  const Topology& topology = routing_.topology();
+  Correspondence link(routing_.topology());
   Alike result = first_alone(first, rehearsal);
   const std::vector<LoadedLink> loads = result.loads.front();
   for (GroupNumber g = first + 1; g < groups_.size(); ++g) {
     const Pattern pattern = moved(rehearsal.pattern(), groups_[first], groups_[g]);
     const Paths paths(connections_of(pattern), routing_);
-    std::unordered_map<LinkId, LinkId> link;
-    if (!correspond(rehearsal.paths(), paths, topology, link)) continue;
+    if (!link.find(rehearsal.paths(), paths)) continue;
     result.groups.push_back(g);
     std::vector<LoadedLink>& theirs = result.loads.emplace_back(loads);
-    for (LoadedLink& loaded : theirs) loaded.link = link.at(loaded.link);
+    for (LoadedLink& loaded : theirs) loaded.link = link[loaded.link];
   }
   return result;
 }
@@ -153,6 +171,10 @@ const GroupFamily::Use& GroupFamily::use(CollectiveKind kind, Bytes size,
     for (const GroupNumber other : others.groups) has_entry[other] = true;
   }
   return uses_.emplace(key, std::move(use)).first->second;
+}
+
+GroupFamily& FamilyPool::of(const std::vector<GroupFamily::Group>& groups) {
+  return families_.try_emplace(groups, groups, routing_, engine_).first->second;
 }
 
 }  // namespace rehearse

@@ -85,4 +85,20 @@ class GroupFamily {
   std::map<std::pair<Wanted, std::int64_t>, Use> uses_;
 };
 
+/// Families by their groups: the tensor-parallel groups of a machine are the same ones whatever its
+/// pipelines look like, so placements share what is known of them.
+class FamilyPool {
+ public:
+  /// Both must outlive it.
+  FamilyPool(Routing& routing, Executor& engine) : routing_{routing}, engine_{engine} {}
+  GroupFamily& of(const std::vector<GroupFamily::Group>& groups);
+  Routing& routing() const { return routing_; }
+  Executor& engine() const { return engine_; }
+
+ private:
+  Routing& routing_;
+  Executor& engine_;
+  std::map<std::vector<GroupFamily::Group>, GroupFamily> families_;
+};
+
 }  // namespace rehearse

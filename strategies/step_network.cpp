@@ -71,21 +71,19 @@ Protocol message_protocol(const Topology& topology) {
                                     : topology.protocols[message_protocol_number(topology)];
 }
 
-StepNetwork::StepNetwork(Placement placement, CollectiveChoice choice, Routing& routing,
-                         Executor& engine)
+StepNetwork::StepNetwork(Placement placement, CollectiveChoice choice, FamilyPool& pool)
     : placement_{std::move(placement)},
       choice_{std::move(choice)},
-      routing_{routing},
-      engine_{engine} {
+      pool_{pool},
+      routing_{pool.routing()} {
   for (std::size_t r = 0; r < placement_.world(); ++r)
     pipeline_rank_.push_back(
         static_cast<std::uint32_t>(placement_.coordinates(static_cast<Rank>(r)).pipeline));
 }
 
 GroupFamily& StepNetwork::family(const CollectiveUse& use) {
-  auto& slot = families_[{use.family, use.first, use.last}];
-  if (!slot)
-    slot = std::make_unique<GroupFamily>(lists_of(groups_of(placement_, use)), routing_, engine_);
+  GroupFamily*& slot = families_[{use.family, use.first, use.last}];
+  if (slot == nullptr) slot = &pool_.of(lists_of(groups_of(placement_, use)));
   return *slot;
 }
 
@@ -176,7 +174,7 @@ const StepNetwork::Beside& StepNetwork::beside(const RememberedCollective& colle
   program.add_transfer(comm_lane(0), {},
                        {.connection = way, .size = collective.wire, .wire = collective.wire}, {});
   const OpId work = program.add_compute(rank, Stream::compute, {}, {.fixed = kernels}, {});
-  const Timeline timeline = engine_.run(program);
+  const Timeline timeline = pool_.engine().run(program);
   const Timeline::Span& span = timeline.spans[index(work)];
   return slot->second = {timeline.makespan, span.end - span.begin};
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,8 +29,8 @@ Time latency_of(const RememberedCollective& collective);
 
 class StepNetwork {
  public:
-  /// The routing and the engine must outlive it.
-  StepNetwork(Placement placement, CollectiveChoice choice, Routing& routing, Executor& engine);
+  /// The pool must outlive it.
+  StepNetwork(Placement placement, CollectiveChoice choice, FamilyPool& pool);
 
   /// A pipeline rank hands over to another.
   struct Handover {
@@ -62,11 +61,11 @@ class StepNetwork {
 
   Placement placement_;
   CollectiveChoice choice_;
+  FamilyPool& pool_;
   Routing& routing_;
-  Executor& engine_;
   std::vector<std::uint32_t> pipeline_rank_;  // by rank
   using FamilyKey = std::tuple<Family, std::uint32_t, std::uint32_t>;
-  std::map<FamilyKey, std::unique_ptr<GroupFamily>> families_;
+  std::map<FamilyKey, GroupFamily*> families_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Traffic::Message>> messages_;
   std::map<std::pair<const RememberedCollective*, std::int64_t>, Beside> beside_;
   using CastKey = std::tuple<std::vector<const void*>, std::vector<Handover>, bool>;
