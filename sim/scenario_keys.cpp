@@ -105,7 +105,7 @@ constexpr ScenarioKey keys[] = {
      "places of each expert, over its even share of the tokens; 0: as many as come"},
     {parallelism, "moe_load_imbalance", "",
      FactorField{value<P, &Parallelism::expert_imbalance>, 1},
-     "tokens of the busiest expert, over its even share; the others wait for it"},
+     "tokens of the busiest expert rank, over its even share; the others wait for it"},
     {parallelism, "data_parallel_size", "dp",
      MaybeCountField{value<P, &Parallelism::data>, most_ranks},
      "follows from the world: world / (tp × pp × cp); checked when given"},

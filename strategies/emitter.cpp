@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace rehearse {
 
@@ -23,6 +24,7 @@ Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions&
   waits_.resize(places);
   beside_.resize(places);
   for (auto& lanes : beside_) lanes.fill(no_op);
+  on_lane_.resize(places);
   number_parties();
   for (const CollectiveUse& use : plan.uses) costs_.push_back(&network.use(use));
   for (std::size_t u = 0; u < plan.uses.size(); ++u)
@@ -238,10 +240,12 @@ Emitter::Ops Emitter::exchange_after(std::uint32_t use, Lane lane, Phase phase, 
 Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, std::uint32_t name,
                                    const Ops& after) {
   const Ops ops{next_op(), use};
+  const Ops before = std::exchange(on_lane_[place_][at_lane(lane)], ops);
   for (const std::uint32_t number : slots_[use][place_].parties) {
     const Cast::Party& party = cast_.traffic[use].parties[number];
     after_.clear();
     for (const std::uint32_t actor : party.actors) {
+      follow_on_lane(before, use, actor);
       if (after.first != no_op) after_.push_back(op_for(after, actor));
       if (lane == Lane::layer) add_waits(actor);
     }
@@ -249,6 +253,14 @@ Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, st
     tag(phase, true, dimension_of(plan_.uses[use].family), plan_.uses[use].size);
   }
   return ops;
+}
+
+// An exchange takes its turn on the lane of its first rank. Where the groups were others before,
+// its other ranks have a turn to wait for as well.
+void Emitter::follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t actor) {
+  if (before.first == no_op) return;
+  if (plan_.uses[before.traffic].family != plan_.uses[use].family)
+    after_.push_back(op_for(before, actor));
 }
 
 Emitter::Ops Emitter::exchange_of_all(std::uint32_t use, Phase phase) {

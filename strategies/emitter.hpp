@@ -100,6 +100,7 @@ class Emitter {
   void add_message(std::uint32_t traffic, std::uint32_t number, Lane lane, Label label, Bytes size);
   ConnectionId exchange_connection(std::uint32_t use, std::uint32_t party);
   ConnectionId message_connection(std::uint32_t traffic, std::uint32_t party, Bytes size);
+  void follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t actor);
   void tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes);
   void began(const Ops& ops);
   void went_on_to(const Ops& ops);
@@ -126,6 +127,7 @@ class Emitter {
   std::vector<std::vector<Ops>> waits_;  // of the next kernel, by pipeline rank
   // Exchanges beside the kernels that no kernel has waited for yet: the last of each lane.
   std::vector<std::array<OpId, lane_count>> beside_;  // by pipeline rank
+  std::vector<std::array<Ops, lane_count>> on_lane_;  // the last exchange of each
   std::vector<std::vector<Slot>> slots_;              // by traffic, by pipeline rank
   std::vector<std::vector<std::uint32_t>>
       receiver_;                                // by traffic: the party that sends to an actor

@@ -74,6 +74,10 @@ void Zero::plan(StepPlan& plan) {
     std::vector<Part>& parts = parts_.emplace_back();
     add_parts(plan, work, Held::by_all, parts);
     if (stage_ < 3) add_parts(plan, work, Held::by_expert_ranks, parts);
+    // Experts take turns with the rest, in the order of the backward pass.
+    std::stable_sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
+      return stage_ < 3 && a.bucket.layer > b.bucket.layer;
+    });
     whole_.push_back(layer_bytes(plan, work, Held::by_all, weight));
   }
   if (how.broadcast_parameters) plan_broadcasts(plan, weight);
