@@ -7,14 +7,10 @@
 
 namespace rehearse {
 
-namespace {
-
 std::int64_t parameters_of(const LayerPieces& layer, Held held) {
   return held == Held::by_all ? layer.parameters - layer.expert_parameters
                               : layer.expert_parameters;
 }
-
-}  // namespace
 
 Family replicas_of(Held held) {
   return held == Held::by_all ? Family::replicas : Family::expert_replicas;

@@ -47,6 +47,7 @@ Family replicas_of(Held held);
 
 /// The gradients (or parameters) of each layer of a stage, at `each` bytes.
 std::vector<Bytes> layer_bytes(const StepPlan& plan, const StageWork& work, Held held, Bytes each);
+std::int64_t parameters_of(const LayerPieces& layer, Held held);
 /// Parameters of all stages that a pipeline rank holds.
 std::int64_t parameters_of(const StepPlan& plan, std::uint32_t pipeline_rank, Held held);
 std::int64_t parameters_of(const StepPlan& plan, std::uint32_t pipeline_rank);

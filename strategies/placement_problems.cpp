@@ -114,16 +114,6 @@ std::optional<std::size_t> check_sizes(const Parallelism& p, std::size_t world,
 void check_zero(const Parallelism& p, Complaints& complaints) {
   if (p.zero_stage > 3)
     complaints.add({"zero_stage"}, "zero_stage is 0, 1, 2 or 3, not {}", p.zero_stage);
-  if (p.expert > 1 && p.zero_stage == 3)
-    complaints.add({"zero_stage", ep_key},
-                   "ep {} with zero_stage 3: experts are gathered by nobody but their own ranks; "
-                   "use zero_stage 0, 1 or 2",
-                   p.expert);
-  if (p.expert > 1 && p.zero_shard_ranks > 0)
-    complaints.add({shards_key, ep_key},
-                   "zero_shard_ranks {} with ep {}: experts have other replicas than the rest; "
-                   "leave zero_shard_ranks out",
-                   p.zero_shard_ranks, p.expert);
   if (p.zero_stage > 0) return;
   if (p.zero_shard_ranks > 0)
     complaints.add({shards_key}, "zero_shard_ranks {} needs zero_stage 1, 2 or 3, not 0",

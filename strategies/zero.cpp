@@ -69,6 +69,8 @@ void Zero::plan(StepPlan& plan) {
   overlaps_gradients_ = how.overlap_grad_reduce;
   overlaps_parameters_ = how.overlap_param_gather;
   shards_ = plan.size(Family::shards) > 1;
+  // What check_scenario() refuses.
+  ASSERT(plan.size(Family::expert) == 1 || (stage_ < 3 && plan.size(Family::copies) == 1));
   const Bytes weight = state_format(plan.scenario.training).parameter;
   for (const StageWork& work : plan.works) {
     std::vector<Part>& parts = parts_.emplace_back();
@@ -207,7 +209,7 @@ void Zero::release(Emitter& out, const LayerMoment& moment) {
 void Zero::after_layer(Emitter& out, const LayerMoment& moment) {
   if (stage_ == 3) release(out, moment);
   if (!reduces_after(moment)) return;
-  if (stage_ > 1 && shards_) hold_gradients(out, moment);
+  if (stage_ > 1) hold_gradients(out, moment);
   for (const Part& part : parts_[out.plan().work_of[out.stage()]])
     if (part.bucket.layer == moment.layer) reduce(out, part, moment.last_microbatch);
 }
@@ -217,8 +219,10 @@ void Zero::after_layer(Emitter& out, const LayerMoment& moment) {
 void Zero::hold_gradients(Emitter& out, const LayerMoment& moment) const {
   const StepPlan& plan = out.plan();
   const LayerPieces& layer = plan.pieces.kinds()[plan.work(out.stage()).layers[moment.layer]];
-  out.memory(out.first_of_layers(), false, MemoryKind::gradients,
-             layer.parameters * state_format(plan.scenario.training).gradient);
+  for (const Held held : {Held::by_all, Held::by_expert_ranks})
+    if (plan.size(shards_of(held)) > 1)
+      out.memory(out.first_of_layers(), false, MemoryKind::gradients,
+                 parameters_of(layer, held) * state_format(plan.scenario.training).gradient);
 }
 
 void Zero::reduce(Emitter& out, const Part& part, bool last_microbatch) {

@@ -2,6 +2,7 @@
 // much, and whose gradients are reduced with whom.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/support/collectives.hpp"
@@ -160,6 +161,24 @@ TEST_F(ExpertStep, ZeroCutsExpertsOverTheirReplicas) {
   EXPECT_EQ(at_rest(step, MemoryKind::optimizer), Bytes{12 * (rest / 8 + dealt / 2)});
   EXPECT_EQ(sizes(step, Dimension::data), (Sizes{{2 * rest, 2}, {2 * dealt, 2}}))
       << "scattered and gathered";
+}
+
+// Experts that no other rank has are held whole and never scattered: nothing comes or goes.
+TEST_F(ExpertStep, OfExpertsWithoutReplicasNothingIsScattered) {
+  scenario.parallelism.expert = 8;
+  scenario.parallelism.zero_stage = 2;
+  scenario.training.global_batch_size = 3;
+  const StepProgram step = run(8).step;
+  const std::int64_t dealt = 2 * expert_weights, rest = mixture().parameters() - 8 * dealt;
+  EXPECT_EQ(at_rest(step, MemoryKind::gradients), Bytes{2 * (rest / 8 + dealt)});
+  Bytes come, left;
+  for (const MemoryChange& change : step.roles.front().changes)
+    if (change.kind == MemoryKind::gradients) {
+      left += change.bytes;
+      come = std::max(come, left);
+    }
+  EXPECT_EQ(left, 0_B);
+  EXPECT_EQ(come, Bytes{2 * rest});
 }
 
 // Megatron's dispatcher with tensor ranks: each sends its own part of the tokens, and what arrives
