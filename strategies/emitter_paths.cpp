@@ -94,13 +94,10 @@ ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t numbe
   Connection connection{.source = rank, .target = rank, .by_kernels = true};
   for (const std::uint32_t actor : party.actors)
     connection.others.push_back(cast_.actors[actor].rank);
-  Time latency = cost.latency;
-  if (cost.wire == Bytes{0})
-    latency = cost.time;
-  else
-    connection.limit = cost.wire / (cost.time - cost.latency).seconds();
+  const bool is_flow = cost.wire > Bytes{0};
+  if (is_flow) connection.limit = cost.wire / cost.time.seconds();
   known = step_.program.connect(std::move(connection));
-  step_.program.folded.push_back({party.crossings, latency, party.stands_for});
+  step_.program.folded.push_back({party.crossings, is_flow ? Time{} : cost.time, party.stands_for});
   return known;
 }
 
