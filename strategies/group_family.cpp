@@ -65,16 +65,28 @@ class Correspondence {
   std::uint32_t round_ = 0;
 };
 
-/// What the first group's collective loads, in the order of links.
-GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& rehearsal) {
-  const std::vector<double> carried = rehearsal.carried(reference_size, 0);
+/// Bytes that a collective puts on each link, in the order of links.
+std::map<LinkId, double> bytes_on_links(const CollectiveRehearsal& rehearsal, Bytes size,
+                                        std::uint16_t protocol) {
+  const std::vector<double> carried = rehearsal.carried(size, protocol);
   std::map<LinkId, double> bytes;
   for (std::size_t h = 0; h < carried.size(); ++h)
     for (const auto& crossing : rehearsal.paths().crossings(static_cast<ConnectionId>(h)))
       bytes[crossing.link] += carried[h];
+  return bytes;
+}
+
+double most_of(const std::map<LinkId, double>& bytes) {
   double most = 0;
   for (const auto& [link, amount] : bytes) most = std::max(most, amount);
-  GroupFamily::Alike result{{first}, {{}}, most / static_cast<double>(reference_size.count())};
+  return most;
+}
+
+/// What the first group's collective loads, in the order of links.
+GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& rehearsal) {
+  const std::map<LinkId, double> bytes = bytes_on_links(rehearsal, reference_size, 0);
+  const double most = most_of(bytes);
+  GroupFamily::Alike result{{first}, {{}}};
   for (const auto& [link, amount] : bytes) {
     const auto share = static_cast<std::uint32_t>(LoadedLink::whole * (amount / most));
     if (share > 0) result.loads.front().push_back({link, share});
@@ -82,13 +94,13 @@ GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& r
   return result;
 }
 
-/// Rounded down, and such that no link is overfull when the collective is alone: then it takes its
-/// remembered time exactly.
-Bytes wire_of(const GroupFamily::Alike& alike, Bytes size, Time moving, const Topology& topology) {
-  double wire = alike.most * static_cast<double>(size.count()) / LoadedLink::whole;
+/// Of the `most` bytes on a link; rounded down, and such that no link is overfull when the
+/// collective is alone: then it takes its remembered time exactly.
+Bytes wire_of(const GroupFamily::Alike& alike, double most, Time time, const Topology& topology) {
+  double wire = most / LoadedLink::whole;
   for (const LoadedLink& load : alike.loads.front())
-    wire = std::min(wire,
-                    topology[load.link].bandwidth.count() * moving.seconds().count() / load.share);
+    wire =
+        std::min(wire, topology[load.link].bandwidth.count() * time.seconds().count() / load.share);
   return Bytes{static_cast<std::int64_t>(wire)};
 }
 
@@ -162,12 +174,12 @@ const GroupFamily::Use& GroupFamily::use(CollectiveKind kind, Bytes size,
   for (GroupNumber g = 0; g < groups_.size(); ++g) {
     if (has_entry[g]) continue;
     const Candidate best = best_at(wanted, g, size);
-    CollectiveRehearsal& rehearsal = chooser(wanted, g).rehearsal(best.algorithm);
     const Time time = best.result.time;
-    const Time latency = std::min(time, rehearsal.run(Bytes{0}, engine_, best.protocol).time);
     const Alike& others = alike(wanted, g, best.algorithm);
-    const Bytes wire = wire_of(others, size, time - latency, routing_.topology());
-    use.entries.push_back({{time, latency, wire, best.algorithm, best.protocol}, &others});
+    const CollectiveRehearsal& rehearsal = chooser(wanted, g).rehearsal(best.algorithm);
+    const double most = most_of(bytes_on_links(rehearsal, size, best.protocol));
+    const Bytes wire = wire_of(others, most, time, routing_.topology());
+    use.entries.push_back({{time, wire, best.algorithm, best.protocol}, &others});
     for (const GroupNumber other : others.groups) has_entry[other] = true;
   }
   return uses_.emplace(key, std::move(use)).first->second;

@@ -20,8 +20,7 @@ namespace rehearse {
 /// How a collective runs alone on a group.
 struct RememberedCollective {
   Time time;
-  Time latency;  // what would be left of it without bytes
-  Bytes wire;    // what it puts on the link that carries most, in units of LoadedLink::whole
+  Bytes wire;  // what it puts on the link that carries most, in units of LoadedLink::whole
   std::string_view algorithm;
   std::uint16_t protocol = 0;
 };
@@ -43,7 +42,6 @@ class GroupFamily {
   struct Alike {
     std::vector<std::uint32_t> groups;           // ascending
     std::vector<std::vector<LoadedLink>> loads;  // by place in `groups`
-    double most = 0;                             // bytes on the busiest link, per byte of its size
   };
   /// A collective on every group of the family; alike groups share an entry.
   struct Use {

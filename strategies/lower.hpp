@@ -85,7 +85,7 @@ struct StepProgram {
   Program program;
   std::vector<std::vector<ActionOps>> actions;  // by pipeline rank, in its order
   std::vector<MergedOp> merged;                 // by OpId
-  std::vector<OpTag> tags;                      // by OpId
+  LargeVector<OpTag> tags;                      // by OpId
   std::vector<Role> roles;
 };
 

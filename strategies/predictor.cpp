@@ -178,9 +178,13 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   StepPlan what = plan(scenario, workload, from_file ? 0 : 2 * how.pipeline);
   const std::size_t all = what.batch.microbatches;
   const std::uint32_t round = microbatches_of_round(what.schedule);
+  const auto from = [&](std::size_t few) {
+    while (few < all && !schedule_takes(how, few)) few += round;
+    return few;
+  };
   // Warm-up, what it takes to settle, some rounds to compare, and the way out.
   std::size_t few = round > 1 ? 6 * round + all % round : 2 * how.pipeline + 6;
-  while (4 * few < 3 * all && !from_file) {
+  for (few = from(few); 4 * few < 3 * all && !from_file; few = from(few)) {
     what.schedule = schedule_for(how, few);
     const Run run = simulate(what, {.grain = Grain::blocks});
     const Settling settling = find_steady_state(run.step, run.timeline, round);

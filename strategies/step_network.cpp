@@ -154,13 +154,12 @@ Connection connection_of(const RememberedCollective& collective, std::vector<Ran
                         .target = ranks.front(),
                         .by_kernels = true,
                         .others = std::move(ranks)};
-  if (collective.wire > Bytes{0})
-    connection.limit = collective.wire / (collective.time - collective.latency).seconds();
+  if (collective.wire > Bytes{0}) connection.limit = collective.wire / collective.time.seconds();
   return connection;
 }
 
 Time latency_of(const RememberedCollective& collective) {
-  return collective.wire == Bytes{0} ? collective.time : collective.latency;
+  return collective.wire == Bytes{0} ? collective.time : Time{};
 }
 
 const StepNetwork::Beside& StepNetwork::beside(const RememberedCollective& collective,

@@ -24,7 +24,7 @@ Protocol message_protocol(const Topology& topology);
 
 /// The way of a collective as one flow, at the ranks it ends at.
 Connection connection_of(const RememberedCollective& collective, std::vector<Rank> ranks);
-/// What passes before its bytes do; all of it, when they are none.
+/// What passes before its bytes do: nothing, or all of it when they are none.
 Time latency_of(const RememberedCollective& collective);
 
 class StepNetwork {

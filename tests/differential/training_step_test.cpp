@@ -14,8 +14,8 @@
 namespace rehearse {
 namespace {
 
-/// A remembered collective pays its latency first and is one flow then; a real one is many bursts.
-/// So a prediction may be off where a collective meets other traffic on its links.
+/// A remembered collective is one even flow; a real one is many bursts. So a prediction may be off
+/// where a collective meets other traffic on its links.
 constexpr double prediction_agrees_within = 5e-3;
 
 struct Case {
@@ -69,11 +69,11 @@ std::vector<Case> cases() {
        }},
       {"zero bubble", catalog_machine("dgx-h100"), 2, 4, 4, 0,
        [](Scenario& s) { s.parallelism.schedule = "ZBH1"; }},
-      {"all three", catalog_machine("dgx-h100", {2, 8}), 2, 2, 2, 0, overlapped, true},  // -1.2 %
+      {"all three", catalog_machine("dgx-h100", {2, 8}), 2, 2, 2, 0, overlapped, true},  // -1.0 %
       {"ZeRO 1", catalog_machine("dgx-a100"), 1, 1, 1, 1},
-      {"ZeRO 2", catalog_machine("dgx-h100"), 2, 1, 2, 2, overlapped, true},  // +0.8 %
+      {"ZeRO 2", catalog_machine("dgx-h100"), 2, 1, 2, 2, overlapped},
       {"ZeRO 3", catalog_machine("dgx-h100"), 1, 1, 1, 3},
-      {"ZeRO 3, overlapped", catalog_machine("dgx-h100"), 1, 1, 1, 3, overlapped, true},  // +0.9 %
+      {"ZeRO 3, overlapped", catalog_machine("dgx-h100"), 1, 1, 1, 3, overlapped},
       {"ZeRO 3, hybrid", catalog_machine("dgx-h100", {2, 8}), 1, 1, 1, 3,
        [](Scenario& s) { s.parallelism.zero_shard_ranks = 8; }},
       {"PCIe", catalog_machine("l40s-8"), 2, 2, 2, 0, overlapped},

@@ -7,8 +7,10 @@
 
 #include "sim/cost_model.hpp"
 #include "strategies/predictor.hpp"
+#include "strategies/schedules/schedules.hpp"
 #include "tests/support/training.hpp"
 #include "tests/support/training_jobs.hpp"
+#include "topology/cluster.hpp"
 
 namespace rehearse {
 namespace {
@@ -228,6 +230,31 @@ TEST_F(RandomStrategies, LayersMayEndWithAnExchange) {
     expect_same(predictor.predict(job.scenario, job.model, {}).prediction,
                 predictor.predict(job.scenario, job.model, detail).prediction);
   });
+}
+
+// Some schedules take certain numbers of micro-batches only; a shortcut must keep to them.
+TEST(EverySchedule, IsTheSameQuickly) {
+  const Topology machine = load_cluster("dgx-a100", {.nodes = 1});
+  const Roofline cost;
+  StepPredictor predictor(machine, cost);
+  Scenario scenario{.model = {.preset = "gpt2-medium"}};
+  const Workload model = build_workload(scenario.model);
+  scenario.parallelism.pipeline = 4;
+  std::size_t predicted = 0;
+  for (const ScheduleKind& kind : schedules())
+    for (const std::size_t chunks : {std::size_t{1}, std::size_t{2}, std::size_t{3}})
+      for (const std::size_t microbatches : {96u, 98u, 128u, 150u}) {
+        if (refusal(kind, {4, microbatches, chunks})) continue;
+        scenario.parallelism.schedule = kind.name;
+        scenario.parallelism.virtual_pipeline = chunks;
+        scenario.training.global_batch_size = 2 * microbatches;
+        SCOPED_TRACE(
+            fmt::format("{} with {} chunks, {} micro-batches", kind.name, chunks, microbatches));
+        expect_same(predictor.predict(scenario, model, {}).prediction,
+                    predictor.quick(scenario, model));
+        ++predicted;
+      }
+  EXPECT_GT(predicted, 30u);
 }
 
 TEST_F(RandomStrategies, FoldedOrNot) {
