@@ -39,6 +39,13 @@ struct CountsField {
 struct ShareField {  // from 0 to below 1
   double& (*at)(Scenario&);
 };
+struct NumberField {
+  double& (*at)(Scenario&);
+  double least, most;
+};
+struct TimeField {  // "2us"
+  Time& (*at)(Scenario&);
+};
 struct AmountField {  // "300B", or a number; above 0
   double& (*at)(Scenario&);
 };
@@ -57,8 +64,9 @@ struct FileOnlyField {                // means something to the reader of a file
 };
 
 using ScenarioField = std::variant<TextField, FileField, FlagField, CountField, MaybeCountField,
-                                   CountsField, ShareField, AmountField, BytesField, ChoiceField,
-                                   PriceField, DistributedOptimizerField, FileOnlyField>;
+                                   CountsField, ShareField, NumberField, TimeField, AmountField,
+                                   BytesField, ChoiceField, PriceField, DistributedOptimizerField,
+                                   FileOnlyField>;
 
 struct ScenarioKey {
   std::string_view table;  // "parallelism"; "" for the top of the file

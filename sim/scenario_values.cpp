@@ -67,6 +67,18 @@ struct Setter {
     f.at(scenario) = *share.value;
     return {};
   }
+  std::string operator()(const NumberField& f) const {
+    const Reading<double> number = read_number(value, word);
+    if (!number.value) return number.problem;
+    if (!(*number.value >= f.least && *number.value <= f.most))
+      return fmt::format("'{}' must be from {} to {}, not {}", word, f.least, f.most,
+                         *number.value);
+    f.at(scenario) = *number.value;
+    return {};
+  }
+  std::string operator()(const TimeField& f) const {
+    return taken(read_quantity(value, word, parse_time, "2us"), f.at(scenario));
+  }
   std::string operator()(const AmountField& f) const {
     const Reading<double> amount =
         value.text() ? read_quantity(value, word, parse_amount, "300B") : read_number(value, word);
@@ -123,6 +135,8 @@ struct Writer {
     return f.at(scenario).empty() ? "" : fmt::format("[{}]", fmt::join(f.at(scenario), ", "));
   }
   std::string operator()(const ShareField& f) const { return fmt::format("{}", f.at(scenario)); }
+  std::string operator()(const NumberField& f) const { return fmt::format("{}", f.at(scenario)); }
+  std::string operator()(const TimeField& f) const { return toml_text(to_text(f.at(scenario))); }
   std::string operator()(const AmountField& f) const {
     return f.at(scenario) > 0 ? toml_text(to_text_amount(f.at(scenario))) : "";
   }
@@ -146,6 +160,10 @@ struct TypeName {
   std::string operator()(const MaybeCountField&) const { return "whole number"; }
   std::string operator()(const CountsField&) const { return "list of whole numbers"; }
   std::string operator()(const ShareField&) const { return "0 to below 1"; }
+  std::string operator()(const NumberField& f) const {
+    return fmt::format("{} to {}", f.least, f.most);
+  }
+  std::string operator()(const TimeField&) const { return "time"; }
   std::string operator()(const AmountField&) const { return "number"; }
   std::string operator()(const BytesField&) const { return "size"; }
   std::string operator()(const ChoiceField& f) const {

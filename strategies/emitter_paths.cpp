@@ -35,6 +35,7 @@ const std::vector<Emitter::Block>& Emitter::blocks(const Tape& tape, std::size_t
     if (blocks.empty() || !blocks.back().merged) blocks.push_back({.step = &step, .merged = true});
     if (exchange == nullptr) {
       blocks.back().time += step.time;
+      blocks.back().kernels.push_back(step.time);
       continue;
     }
     const Time time = costs_[step.use]->entries.front().cost.time;
@@ -85,20 +86,25 @@ void Emitter::add_message(std::uint32_t traffic, std::uint32_t number, Lane lane
       after_);
 }
 
+double Emitter::network_factor(Rank first) const {
+  return weather_.shakes_exchanges() ? weather_.exchange(first, exchanges_[place_]) : 1;
+}
+
+// In still weather a connection serves all exchanges of its party; else each has its own.
 ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t number) {
   ConnectionId& known = connections_[use][number];
-  if (known != no_connection) return known;
+  if (known != no_connection && !weather_.shakes_exchanges()) return known;
   const Cast::Party& party = cast_.traffic[use].parties[number];
   const RememberedCollective& cost = costs_[use]->entries[party.entry].cost;
   const Rank rank = cast_.actors[party.actors.front()].rank;
   Connection connection{.source = rank, .target = rank, .by_kernels = true};
   for (const std::uint32_t actor : party.actors)
     connection.others.push_back(cast_.actors[actor].rank);
-  Time latency = cost.latency;
-  if (cost.wire == Bytes{0})
-    latency = cost.time;
-  else
-    connection.limit = cost.wire / (cost.time - cost.latency).seconds();
+  const double factor = network_factor(rank);
+  Time latency = cost.wire == Bytes{0} ? cost.time : cost.latency;
+  if (cost.wire > Bytes{0})
+    connection.limit = cost.wire / (cost.time - cost.latency).seconds() / factor;
+  if (factor != 1) latency = Time::round(Seconds{latency.seconds().count() * factor});
   known = step_.program.connect(std::move(connection));
   step_.program.folded.push_back({party.crossings, latency, party.stands_for});
   return known;
@@ -106,7 +112,7 @@ ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t numbe
 
 ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t number, Bytes size) {
   const auto [slot, is_new] = messages_.try_emplace({traffic, number, size.count()});
-  if (!is_new) return slot->second;
+  if (!is_new && !weather_.shakes_exchanges()) return slot->second;
   const Cast::Party& party = cast_.traffic[traffic].parties[number];
   if (options_.collectives == Collectives::whole) {
     const auto protocol = message_protocol_number(network_.topology());
@@ -119,11 +125,11 @@ ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t nu
                         .target = cast_.actors[party.actors[1]].rank};
   const Bytes wire{size.count() / LoadedLink::whole};
   const Seconds moving = size / path.rate;
+  const double factor = network_factor(connection.source);
   Time latency = path.latency;
-  if (wire == Bytes{0})
-    latency += Time::round(moving);
-  else
-    connection.limit = wire / moving;
+  if (wire == Bytes{0}) latency += Time::round(moving);
+  if (wire > Bytes{0}) connection.limit = wire / moving / factor;
+  if (factor != 1) latency = Time::round(Seconds{latency.seconds().count() * factor});
   slot->second = step_.program.connect(std::move(connection));
   step_.program.folded.push_back({party.crossings, latency, party.stands_for});
   return slot->second;

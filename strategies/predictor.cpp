@@ -7,6 +7,7 @@
 #include "strategies/check_scenario.hpp"
 #include "strategies/steady.hpp"
 #include "strategies/step_schedule.hpp"
+#include "strategies/weather.hpp"
 #include "topology/fields.hpp"
 
 namespace rehearse {
@@ -116,6 +117,7 @@ StepPredictor::Answer StepPredictor::run(StepPlan& plan, const LowerOptions& opt
   told.tokens = told.samples * static_cast<double>(plan.seq_length);
   told.model_flops = plan.model_flops;
   told.peak = peak_of(device(), training.precision);
+  told.is_drawn = Weather(plan.scenario.imperfection, told.world).is_drawn();
   const Accounts accounts(answer.step, answer.timeline);
   for (std::size_t r = 0; r < answer.step.roles.size(); ++r)
     told.roles.push_back(report_on(accounts, answer.timeline, answer.step.roles[r], r, device()));
@@ -134,6 +136,10 @@ StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Wor
 }
 
 StepProgram StepPredictor::whole_program(const Scenario& scenario, const Workload& workload) {
+  if (scenario.imperfection.network_jitter > 0)
+    throw InputError(
+        "network_jitter is drawn for exchanges as a whole, and this way to run a step takes them "
+        "apart; leave it out, or use --engine fast");
   StepPlan what = plan(scenario, workload, 0);
   return lower_step(what, network(what.placement, scenario.collectives),
                     {.fold = false, .collectives = Collectives::whole});
@@ -166,16 +172,18 @@ std::optional<Prediction> StepPredictor::extrapolate(const Answer& answer, const
   return prediction;
 }
 
-Prediction StepPredictor::quick(const Scenario& scenario, const Workload& workload) {
+Prediction StepPredictor::quick(const Scenario& scenario, const Workload& workload, Update update) {
   const Parallelism& how = scenario.parallelism;
   const bool from_file = !how.schedule_csv.empty();
   // As few as every schedule takes: rounds of all ranks, and two of them for one in a V.
   StepPlan what = plan(scenario, workload, from_file ? 0 : 2 * how.pipeline);
+  what.update = update;
   const std::size_t all = what.batch.microbatches;
   const std::size_t round = microbatches_of_round(what.schedule);
   // Warm-up, what it takes to settle, some rounds to compare, and the way out.
   std::size_t few = round > 1 ? 6 * round + all % round : 2 * how.pipeline + 6;
-  for (; 4 * few < 3 * all && !from_file; few *= 2) {
+  const bool repeats = !Weather(scenario.imperfection, what.placement.world()).is_drawn();
+  for (; 4 * few < 3 * all && !from_file && repeats; few *= 2) {
     what.schedule = schedule_for(how, few);
     const Answer answer = run(what, {.grain = Grain::blocks});
     if (auto prediction = extrapolate(answer, what, all)) return *prediction;

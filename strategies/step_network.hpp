@@ -40,7 +40,7 @@ class StepNetwork {
 
   /// Who plays a step that uses these: traffic [0, uses) are the collectives, the rest hand-overs.
   const Cast& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,
-                   bool fold);
+                   bool fold, std::span<const std::uint64_t> own = {});
   MessagePath path(const Handover& handover, std::uint32_t message);
   const Placement& placement() const { return placement_; }
   const Topology& topology() const { return routing_.topology(); }
@@ -57,7 +57,8 @@ class StepNetwork {
   std::vector<std::uint32_t> pipeline_rank_;  // by rank
   std::array<std::unique_ptr<GroupFamily>, family_count> families_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Traffic::Message>> messages_;
-  using CastKey = std::tuple<std::vector<const void*>, std::vector<Handover>, bool>;
+  using CastKey =
+      std::tuple<std::vector<const void*>, std::vector<Handover>, bool, std::vector<std::uint64_t>>;
   std::map<CastKey, Cast> casts_;
 };
 

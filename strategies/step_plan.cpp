@@ -207,12 +207,16 @@ StepPlan plan_step(const Scenario& scenario, const Workload& workload, std::size
       .batch = batch,
       .schedule = schedule_for(how, microbatches),
       .pieces = PieceTable(workload, sharding_of(workload, how, scenario.training)),
+Time StepPlan::time_of(const Compute& work) const { return duration_of(work, *device, *cost); }
+
       .works = {},
       .work_of = {},
       .uses = {},
       .model_flops = {},
       .seq_length = static_cast<std::size_t>(sequence_length(workload, scenario.training)),
-      .parameters = workload.parameters()};
+      .parameters = workload.parameters(),
+      .device = &device,
+      .cost = &cost};
   deal_out(plan, workload, device, cost);
   for (std::size_t l = 0; l < plan.pieces.size(); ++l)
     plan.model_flops += plan.pieces[l].model_flops;

@@ -5,12 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
+#include <thread>
 
 #include "sim/error.hpp"
 #include "sim/shaped_roofline.hpp"
 #include "strategies/check_scenario.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/commands.hpp"
+#include "tools/counts.hpp"
 #include "tools/output_file.hpp"
 #include "tools/predict_report.hpp"
 #include "tools/progress.hpp"
@@ -24,6 +26,7 @@ namespace {
 struct Options {
   std::string scenario, engine = "fast", json, csv, trace, trace_ranks;
   std::vector<std::string> sets;
+  std::optional<std::int64_t> threads;
   bool no_fold = false, explain = false, no_advice = false, quiet = false;
 };
 
@@ -70,6 +73,8 @@ std::vector<Rank> ranks_to_trace(const Options& options, const StepPredictor::An
 
 void predict(const Options& options) {
   check(options);
+  const std::size_t threads = counted("--threads", options.threads, 1024)
+                                  .value_or(std::max(1u, std::thread::hardware_concurrency()));
   LoadedScenario loaded = load_scenario(options.scenario, options.sets);
   check_scenario(loaded);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
@@ -105,6 +110,7 @@ void predict(const Options& options) {
   std::FILE* const words = outputs_on_stdout(options) > 0 ? nullptr : stdout;
   if (words != nullptr) {
     fmt::print(words, "{}", summary(report));
+                       .times = std::move(times),
     if (options.explain) fmt::print(words, "{}", explanation(report));
   }
   finish(json.get(), prediction_json(report));
@@ -141,3 +147,4 @@ void add_predict_command(CLI::App& app) {
 }
 
 }  // namespace rehearse
+  command->add_option("--threads", options->threads, "For many seeds (default: all cores)");

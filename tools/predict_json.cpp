@@ -72,6 +72,17 @@ Json cost_json(const std::optional<TrainingCost>& cost) {
           {"currency", cost->price ? Json(cost->currency) : Json(nullptr)}};
 }
 
+Json times_json(const std::optional<StepTimes>& times) {
+  if (!times) return nullptr;
+  return {{"seeds", times->steps.size()},
+          {"mean_s", seconds(times->mean())},
+          {"p50_s", seconds(times->quantile(0.5))},
+          {"p90_s", seconds(times->quantile(0.9))},
+          {"p99_s", seconds(times->quantile(0.99))},
+          {"min_s", seconds(times->quantile(0))},
+          {"max_s", seconds(times->quantile(1))}};
+}
+
 Bytes highest_peak(const Prediction& told) {
   Bytes peak;
   for (const RoleReport& role : told.roles) peak = std::max(peak, role.peak_bytes);

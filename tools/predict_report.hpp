@@ -25,6 +25,7 @@ struct PredictReport {
   double wall = 0;                         // seconds that the prediction took, without neighbours
   std::int64_t peak_memory = 0;            // bytes of this process
 };
+  std::optional<StepTimes> times;          // of all seeds, when there are several
 
 /// For people: Megatron's and torchtitan's words, pictures, a verdict.
 std::string summary(const PredictReport& report);

@@ -7,6 +7,7 @@
 
 #include "sim/explain.hpp"
 #include "strategies/placement.hpp"
+#include "strategies/weather.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/chart.hpp"
 #include "tools/predict_report.hpp"
@@ -37,6 +38,7 @@ class Summary {
   std::string text() {
     heading();
     figures();
+    distribution();
     where_time_goes();
     memory();
     verdict();
@@ -72,7 +74,10 @@ class Summary {
     put("layout   world {} = tp {} × pp {} × {}dp {}; {}\n", told_.world, told_.tensor,
         told_.pipeline, told_.context > 1 ? fmt::format("cp {} × ", told_.context) : "", told_.data,
         layout_words());
-    put("batch    {}\n\n", batch_words());
+    put("batch    {}\n", batch_words());
+    const std::string weather = describe(scenario_.imperfection);
+    if (!weather.empty()) put("weather  {}\n", weather);
+    put("\n");
   }
 
   std::string layout_words() const {
@@ -251,8 +256,8 @@ class Summary {
           grouped(report_.reference->step.seconds().count() * 1e3, 3),
           percent(report_.reference->step.seconds()) - 100,
           grouped(static_cast<std::int64_t>(report_.reference->ops)));
-    put("\nscenario {}, seed none (nothing is random), rehearse {}, engine {}\n",
-        fingerprint(scenario_), version(), report_.engine);
+    put("\nscenario {}, seed {}, rehearse {}, engine {}\n", fingerprint(scenario_), seed_words(),
+        version(), report_.engine);
     put("{} ops simulated in {:.3f} s; calibration: {}\n",
         grouped(static_cast<std::int64_t>(simulation.ops)), report_.wall,
         calibration_words(scenario_));

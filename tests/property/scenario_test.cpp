@@ -54,6 +54,12 @@ struct ValueOf {
   std::string operator()(const ShareField&) const {
     return draw.from({"0", "0.1", "1e-9", "0.9999999999999999", "0.30000000000000004"});
   }
+  std::string operator()(const NumberField& f) const {
+    return fmt::to_string(draw.from({f.least, f.most, (f.least + f.most) / 2}));
+  }
+  std::string operator()(const TimeField&) const {
+    return draw.from({"\"2us\"", "\"1.5ms\"", "\"850ns\""});
+  }
   std::string operator()(const AmountField&) const {
     return draw.from({"\"15T\"", "\"1.28M\"", "1", "3e11", "0.1", "1281167", "1e300", "\"7k\""});
   }
