@@ -1,6 +1,7 @@
 // Buckets become all-reduces as soon as the backward pass of the last micro-batch has filled them.
 #include "strategies/data_parallel.hpp"
 
+#include "strategies/loss_scaling.hpp"
 #include "strategies/optimizer.hpp"
 
 namespace rehearse {
@@ -24,6 +25,8 @@ bool completes_gradients(ActionKind action) {
 }
 
 void run_optimizer(Emitter& out, std::int64_t parameters) {
+  check_overflow(out, parameters);
+  if (out.plan().update == Update::skipped) return;
   for (const Piece& piece : optimizer_pieces(out.plan().scenario.training, parameters))
     out.kernel(piece, Phase::optimizer);
 }

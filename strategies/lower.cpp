@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "strategies/data_parallel.hpp"
+#include "strategies/loss_scaling.hpp"
 #include "strategies/zero.hpp"
 
 namespace rehearse {
@@ -29,6 +30,9 @@ class Lowering {
     for (std::uint32_t r = 0; r < ranks; ++r) {
       out_.at(r, stage_on(r), 0);
       strategy_.begin_step(out_, r);
+      // The 16-bit copies that casts make of weights are there from forward to backward.
+      if (plan_.scenario.training.autocast)
+        out_.hold(r, MemoryKind::buffers, Bytes{2 * parameters_of(plan_, r)});
     }
     walk();
     for (std::uint32_t r = 0; r < ranks; ++r) {
@@ -186,6 +190,7 @@ StepProgram lower_step(StepPlan& plan, StepNetwork& network, const LowerOptions&
          (!options.fold && options.grain == Grain::kernels));
   const std::unique_ptr<Strategy> strategy = make_strategy(plan);
   strategy->plan(plan);
+  plan_overflow_check(plan);
   return Lowering(plan, network, options, *strategy).run();
 }
 

@@ -105,7 +105,7 @@ Sharding sharding_of(const Workload& workload, const Parallelism& parallelism,
                .expert = whole(parallelism.expert),
                .sequence_parallel = parallelism.sequence_parallel && parallelism.tensor > 1,
                .precision = training.precision,
-               .gradients_in_fp32 = training.gradients_in_fp32,
+               .gradients_in_fp32 = training.gradients_in_fp32 || training.autocast,
                .flash_attention = training.flash_attention,
                .dropout = training.dropout > 0};
   if (training.seq_length > 0 && workload.sample == SampleKind::sequence)

@@ -62,6 +62,11 @@ class PieceTable {
   /// Of layers with the same number the pieces are the same.
   std::uint32_t kind(std::size_t layer) const { return kind_of_[layer]; }
   const std::vector<LayerPieces>& kinds() const { return kinds_; }
+  /// Replaces every layer by what the pass makes of it (autocast.hpp, fusion.hpp).
+  template <class Pass>
+  void apply(Pass&& pass) {
+    for (LayerPieces& kind : kinds_) kind = pass(std::move(kind));
+  }
 
  private:
   std::vector<LayerPieces> kinds_;
