@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "strategies/data_parallel.hpp"
+#include "strategies/gradient_compression.hpp"
 #include "strategies/loss_scaling.hpp"
 #include "strategies/zero.hpp"
 
@@ -181,6 +182,8 @@ class Lowering {
 }  // namespace
 
 std::unique_ptr<Strategy> make_strategy(const StepPlan& plan) {
+  if (plan.scenario.compression.method != CompressionKind::none)
+    return std::make_unique<CompressedDataParallel>();
   if (plan.scenario.parallelism.zero_stage == 0) return std::make_unique<DataParallel>();
   return std::make_unique<Zero>();
 }

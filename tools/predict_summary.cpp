@@ -240,6 +240,27 @@ class Summary {
     return text + line + "\n";
   }
 
+  std::string seed_words() const {
+    const Imperfection& weather = scenario_.imperfection;
+    if (!told_.is_drawn) return "none (nothing is random)";
+    if (weather.seeds == 1) return fmt::to_string(weather.seed);
+    return fmt::format("{} (and up to {} for the distribution)", weather.seed,
+                       weather.seed + weather.seeds - 1);
+  }
+
+  void distribution() {
+    if (report_.average)
+      put("\nstep time of the average update, {} (ms): {}\n", report_.average->words,
+          grouped(report_.average->step.seconds().count() * 1e3, 3));
+    if (!report_.times) return;
+    const StepTimes& times = *report_.times;
+    const auto ms = [](Time time) { return grouped(time.seconds().count() * 1e3, 3); };
+    put("\nstep time over {} (ms): mean {}, p50 {}, p90 {}, p99 {}, min {}, max {}\n",
+        counted_noun(times.steps.size(), "seed"), ms(times.mean()), ms(times.quantile(0.5)),
+        ms(times.quantile(0.9)), ms(times.quantile(0.99)), ms(times.quantile(0)),
+        ms(times.quantile(1)));
+  }
+
   void cost() {
     if (!report_.cost) return;
     const TrainingCost& cost = *report_.cost;
