@@ -37,8 +37,8 @@ struct Parallelism {
   bool overlap_grad_reduce = false;   // with the backward pass
   bool overlap_param_gather = false;  // with the forward pass (ZeRO)
   std::size_t prefetch_layers = 1;    // gathered ahead of use (ZeRO-3)
-  Bytes bucket_size{25 << 20};        // of gradients per all-reduce; PyTorch's default
-  Bytes first_bucket_size{1 << 20};   // small, so that the first all-reduce begins early
+  Bytes bucket_size;                  // of gradients per all-reduce; 0: see strategies/buckets.hpp
+  Bytes first_bucket_size;            // small, so that the first all-reduce begins early
   bool broadcast_parameters = false;  // count the initial broadcast as part of the step
   friend bool operator==(const Parallelism&, const Parallelism&) = default;
 };

@@ -63,10 +63,10 @@ struct FileOnlyField {                // means something to the reader of a file
   std::string_view type;
 };
 
-using ScenarioField = std::variant<TextField, FileField, FlagField, CountField, MaybeCountField,
-                                   CountsField, ShareField, NumberField, TimeField, AmountField,
-                                   BytesField, ChoiceField, PriceField, DistributedOptimizerField,
-                                   FileOnlyField>;
+using ScenarioField =
+    std::variant<TextField, FileField, FlagField, CountField, MaybeCountField, CountsField,
+                 ShareField, NumberField, TimeField, AmountField, BytesField, ChoiceField,
+                 PriceField, DistributedOptimizerField, FileOnlyField>;
 
 struct ScenarioKey {
   std::string_view table;  // "parallelism"; "" for the top of the file

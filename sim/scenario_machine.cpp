@@ -48,6 +48,8 @@ Topology with_slow_cables(const Topology& topology, const Imperfection& weather)
     if (slow.contains(ends_of(link))) {
       link.bandwidth = link.bandwidth / weather.slow_cable_factor;
       link.latency += weather.slow_cable_latency;
+      link.worn *= weather.slow_cable_factor;
+      link.delay += weather.slow_cable_latency;
     }
     machine.connect(link);
   }

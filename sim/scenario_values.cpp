@@ -140,7 +140,9 @@ struct Writer {
   std::string operator()(const AmountField& f) const {
     return f.at(scenario) > 0 ? toml_text(to_text_amount(f.at(scenario))) : "";
   }
-  std::string operator()(const BytesField& f) const { return toml_text(to_text(f.at(scenario))); }
+  std::string operator()(const BytesField& f) const {
+    return f.at(scenario) == Bytes{0} ? "" : toml_text(to_text(f.at(scenario)));
+  }
   std::string operator()(const ChoiceField& f) const { return toml_text(f.words[f.get(scenario)]); }
   std::string operator()(const PriceField&) const {
     const Training& t = scenario.training;

@@ -56,27 +56,30 @@ bool is_within_layers(Dimension dimension) {
 
 // Splits an idle gap among the communication that goes on in it: first to exchanges within layers,
 // then to what the kernel after it waited for, then to what ends last.
-void Accounts::account_gap(const Stretch& gap, std::span<const OpId> awaited,
-                           std::span<const Stretch> communicating, std::size_t& first,
-                           TimeUse& use) {
+void Accounts::account_gap(const Stretch& gap, OpId next, std::span<const Stretch> communicating,
+                           std::size_t& first, TimeUse& use) const {
   while (first < communicating.size() && communicating[first].end <= gap.begin) ++first;
-  std::vector<Stretch> here;
+  std::vector<Stretch>& here = scratch_.here;
+  here.clear();
   for (std::size_t i = first; i < communicating.size() && communicating[i].begin < gap.end; ++i) {
     Stretch part = communicating[i];
     part.begin = std::max(part.begin, gap.begin);
     part.end = std::min(part.end, gap.end);
     if (part.begin < part.end) here.push_back(part);
   }
-  const auto rank = [&](const Stretch& part) {
-    if (is_within_layers(part.dimension)) return 0;
-    return std::find(awaited.begin(), awaited.end(), part.op) != awaited.end() ? 1 : 2;
-  };
-  std::sort(here.begin(), here.end(), [&](const Stretch& a, const Stretch& b) {
-    return std::tuple{rank(a), b.end, a.dimension} < std::tuple{rank(b), a.end, b.dimension};
-  });
-  std::vector<Stretch> free{gap};
+  if (here.size() > 1) {
+    const auto rank = [&](const Stretch& part) {
+      if (is_within_layers(part.dimension)) return 0;
+      return next != no_op && is_awaited(part.op, next) ? 1 : 2;
+    };
+    std::sort(here.begin(), here.end(), [&](const Stretch& a, const Stretch& b) {
+      return std::tuple{rank(a), b.end, a.dimension} < std::tuple{rank(b), a.end, b.dimension};
+    });
+  }
+  std::vector<Stretch>&free = scratch_.free, &left = scratch_.left;
+  free.assign(1, gap);
   for (const Stretch& stretch : here) {
-    std::vector<Stretch> left;
+    left.clear();
     for (const Stretch& idle : free) {
       const Time from = std::max(idle.begin, stretch.begin), to = std::min(idle.end, stretch.end);
       if (from >= to) {
@@ -87,18 +90,18 @@ void Accounts::account_gap(const Stretch& gap, std::span<const OpId> awaited,
       if (idle.begin < from) left.push_back({idle.begin, from});
       if (to < idle.end) left.push_back({to, idle.end});
     }
-    free = std::move(left);
+    std::swap(free, left);
+    if (free.empty()) break;
   }
   for (const Stretch& idle : free) use.bubble += idle.end - idle.begin;
 }
 
 // All that ended just when the kernel could begin: of several that end together the engine names
 // whichever it met last.
-std::vector<OpId> Accounts::awaited(const Stretch& kernel) const {
-  std::vector<OpId> inputs;
-  for (const OpId input : step_.program.after(kernel.op))
-    if (timeline_.spans[index(input)].end == kernel.begin) inputs.push_back(input);
-  return inputs;
+bool Accounts::is_awaited(OpId op, OpId kernel) const {
+  const std::span<const OpId> inputs = step_.program.after(kernel);
+  return timeline_.spans[index(op)].end == timeline_.spans[index(kernel)].begin &&
+         std::find(inputs.begin(), inputs.end(), op) != inputs.end();
 }
 
 TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
@@ -110,7 +113,7 @@ TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
   for (const Stretch& kernel : day.computing) {
     const Time begin = std::max(kernel.begin, window.begin), end = std::min(kernel.end, window_end);
     if (begin >= end) continue;
-    if (begin > now) account_gap({now, begin}, awaited(kernel), day.communicating, first, use);
+    if (begin > now) account_gap({now, begin}, kernel.op, day.communicating, first, use);
     use.compute += end - begin;
     now = end;
     if (kernel.merged == UINT32_MAX) continue;
@@ -120,7 +123,7 @@ TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
       use.compute = use.compute - exchanged;
     }
   }
-  if (now < window_end) account_gap({now, window_end}, {}, day.communicating, first, use);
+  if (now < window_end) account_gap({now, window_end}, no_op, day.communicating, first, use);
   return use;
 }
 
@@ -147,15 +150,19 @@ MemoryPeak memory_peak(const Timeline& timeline, const Role& role) {
     const MemoryChange* change;
   };
   std::vector<Moment> moments;
+  moments.reserve(role.changes.size());
   for (const MemoryChange& change : role.changes) {
     const Timeline::Span& span = timeline.spans[index(change.op)];
     moments.push_back({change.at_end ? span.end : span.begin, &change});
   }
   // What goes at the same moment goes first: the next op begins after the one before has ended.
-  std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) {
+  const auto earlier = [](const Moment& a, const Moment& b) {
     if (a.time != b.time) return a.time < b.time;
     return a.change->bytes < Bytes{0} && b.change->bytes >= Bytes{0};
-  });
+  };
+  // One stream's are in order already.
+  if (!std::is_sorted(moments.begin(), moments.end(), earlier))
+    std::stable_sort(moments.begin(), moments.end(), earlier);
   MemoryUse now = role.at_rest;
   Bytes total = std::accumulate(now.begin(), now.end(), Bytes{});
   MemoryPeak peak{now, total, {}};

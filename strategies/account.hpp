@@ -34,13 +34,18 @@ class Accounts {
   struct Day {
     std::vector<Stretch> computing, communicating;  // by begin
   };
-  std::vector<OpId> awaited(const Stretch& kernel) const;
-  static void account_gap(const Stretch& gap, std::span<const OpId> awaited,
-                          std::span<const Stretch> communicating, std::size_t& first, TimeUse& use);
+  struct Scratch {  // of account_gap, to keep its memory
+    std::vector<Stretch> here, free, left;
+  };
+  /// `next` is the kernel after the gap, if there is one.
+  void account_gap(const Stretch& gap, OpId next, std::span<const Stretch> communicating,
+                   std::size_t& first, TimeUse& use) const;
+  bool is_awaited(OpId op, OpId kernel) const;
 
   const StepProgram& step_;
   const Timeline& timeline_;
   std::vector<Day> days_;  // by role
+  mutable Scratch scratch_;
 };
 
 /// What a role holds when it holds most, and when that is.

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/units.hpp"
+#include "sim/scenario.hpp"
 
 namespace rehearse {
 
@@ -19,8 +19,16 @@ struct Bucket {
   friend bool operator==(const Bucket&, const Bucket&) = default;
 };
 
+/// What the scenario says; or else as PyTorch's DDP where gradients leave beside the backward pass,
+/// and as Megatron's where they wait for its end: everything at once (zero: no limit).
+struct BucketSizes {
+  Bytes first, others;
+  friend bool operator==(const BucketSizes&, const BucketSizes&) = default;
+};
+BucketSizes bucket_sizes(const Parallelism& how);
+
 /// Buckets in the order in which the backward pass fills them: the first of `first` bytes, the
-/// others of `size`, the last of what is left. `bytes` of each layer, in forward order.
-std::vector<Bucket> fill_buckets(std::span<const Bytes> bytes, Bytes first, Bytes size);
+/// others of their size, the last of what is left. `bytes` of each layer, in forward order.
+std::vector<Bucket> fill_buckets(std::span<const Bytes> bytes, const BucketSizes& sizes);
 
 }  // namespace rehearse

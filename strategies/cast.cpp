@@ -73,20 +73,27 @@ class Stage {
 
   void drop_links_of_one_user() {
     std::size_t next_end = 0;
-    std::unordered_map<LinkId, Colour> user;
-    std::unordered_set<LinkId> shared;
+    const std::size_t all = topology_.links().size();
+    std::vector<Colour> user(all);
+    std::vector<std::uint8_t> users(all);  // none, one, several
     for (Flow& flow : flows_) {
       if (flow.ordered) flow.members = ends_[next_end++];
       const Colour key = key_of(flow);
-      for (const LoadedLink& load : flow.loads)
-        if (user.emplace(load.link, key).first->second != key) shared.insert(load.link);
+      for (const LoadedLink& load : flow.loads) {
+        const std::size_t link = index(load.link);
+        if (users[link] == 0) user[link] = key, users[link] = 1;
+        if (user[link] != key) users[link] = 2;
+      }
     }
     for (Flow& flow : flows_)
       std::erase_if(flow.loads,
-                    [&](const LoadedLink& load) { return !shared.contains(load.link); });
-    for (const LinkId link : shared) links_.push_back(link);
-    std::sort(links_.begin(), links_.end());
-    for (std::uint32_t l = 0; l < links_.size(); ++l) number_.emplace(links_[l], l);
+                    [&](const LoadedLink& load) { return users[index(load.link)] < 2; });
+    number_.resize(all);
+    for (std::size_t link = 0; link < all; ++link) {
+      if (users[link] < 2) continue;
+      number_[link] = static_cast<std::uint32_t>(links_.size());
+      links_.push_back(static_cast<LinkId>(link));
+    }
   }
 
   void start(std::span<const Colour> own) {
@@ -130,7 +137,7 @@ class Stage {
       colour = mix(colour, sum);
       sum = 0;
       for (const LoadedLink& load : flow.loads)
-        sum += mix(link_colours_[number_.at(load.link)], load.share);
+        sum += mix(link_colours_[number_[index(load.link)]], load.share);
       flow_colours_[f] = mix(colour, sum);
     }
   }
@@ -149,7 +156,7 @@ class Stage {
     for (std::size_t f = 0; f < flows_.size(); ++f) {
       const Flow& flow = flows_[f];
       for (const LoadedLink& load : flow.loads)
-        links[number_.at(load.link)] += mix(flow_colours_[f], load.share);
+        links[number_[index(load.link)]] += mix(flow_colours_[f], load.share);
       for (std::size_t m = 0; m < flow.members.size(); ++m)
         ranks[index(flow.members[m])] += mix(flow_colours_[f], flow.ordered ? m : 0);
     }
@@ -194,7 +201,7 @@ class Stage {
         ++parties.parties[known->second].stands_for;
       Cast::Party& party = parties.parties[known->second];
       for (const LoadedLink& load : flow.loads) {
-        const std::uint32_t link = number_.at(load.link);
+        const std::uint32_t link = number_[index(load.link)];
         if (stand_in.at(link_colours_[link]) == load.link) add_crossing(party.crossings, load);
         meet(party, flow, users[link]);
       }
@@ -217,7 +224,7 @@ class Stage {
       const std::uint32_t lane = traffic_[flow.traffic].lane;
       const std::uint32_t place = pipeline_rank_[index(flow.members.front())];
       for (const LoadedLink& load : flow.loads) {
-        Users& all = users[number_.at(load.link)];
+        Users& all = users[number_[index(load.link)]];
         if (all.place == Users::nobody) all.place = place;
         if (all.place != place) all.place = Users::several;
         Colour& first = all.user[lane];
@@ -267,7 +274,7 @@ class Stage {
   std::vector<Flow> flows_;
   std::vector<std::array<Rank, 2>> ends_;  // of messages, in the order of their flows
   std::vector<LinkId> links_;              // those that may be short
-  std::unordered_map<LinkId, std::uint32_t> number_;
+  std::vector<std::uint32_t> number_;      // by link, for those
   std::vector<Colour> ranks_, flow_colours_, link_colours_;
   std::unordered_map<Colour, std::uint32_t> actor_of_;
 };

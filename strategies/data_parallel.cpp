@@ -39,8 +39,8 @@ void DataParallel::plan(StepPlan& plan) {
   for (const StageWork& work : plan.works) {
     std::vector<Reduction>& reductions = reductions_.emplace_back();
     if (alone) continue;
-    for (const Bucket& bucket : fill_buckets(layer_bytes(plan, work, format.gradient),
-                                             how.first_bucket_size, how.bucket_size))
+    for (const Bucket& bucket :
+         fill_buckets(layer_bytes(plan, work, format.gradient), bucket_sizes(how)))
       reductions.push_back(
           {bucket, plan.use({Family::replicas, CollectiveKind::all_reduce, bucket.bytes})});
     if (how.broadcast_parameters)

@@ -101,10 +101,10 @@ ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t numbe
   for (const std::uint32_t actor : party.actors)
     connection.others.push_back(cast_.actors[actor].rank);
   const double factor = network_factor(rank);
-  Time latency = cost.wire == Bytes{0} ? cost.time : cost.latency;
-  if (cost.wire > Bytes{0})
-    connection.limit = cost.wire / (cost.time - cost.latency).seconds() / factor;
-  if (factor != 1) latency = Time::round(Seconds{latency.seconds().count() * factor});
+  const bool is_flow = cost.wire > Bytes{0};
+  if (is_flow) connection.limit = cost.wire / cost.time.seconds() / factor;
+  const Time latency =
+      is_flow ? Time{} : Time::round(Seconds{cost.time.seconds().count() * factor});
   known = step_.program.connect(std::move(connection));
   step_.program.folded.push_back({party.crossings, latency, party.stands_for});
   return known;

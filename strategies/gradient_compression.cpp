@@ -116,8 +116,7 @@ void CompressedDataParallel::plan(StepPlan& plan) {
   const Bytes each = state_format(plan.scenario.training).gradient;
   for (const StageWork& work : plan.works) {
     std::vector<Part>& parts = parts_.emplace_back();
-    for (const Bucket& bucket :
-         fill_buckets(layer_bytes(plan, work, each), how.first_bucket_size, how.bucket_size))
+    for (const Bucket& bucket : fill_buckets(layer_bytes(plan, work, each), bucket_sizes(how)))
       parts.push_back(part_of(plan, bucket));
   }
 }

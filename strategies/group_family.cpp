@@ -27,34 +27,66 @@ Pattern moved(const Pattern& pattern, const GroupFamily::Group& from,
   return result;
 }
 
-/// The link of `there` for each link of `here`; false when the two do not correspond.
-bool correspond(const Paths& here, const Paths& there, const Topology& topology,
-                std::unordered_map<LinkId, LinkId>& forth) {
-  std::unordered_map<LinkId, LinkId> back;
-  for (std::size_t h = 0; h < here.size(); ++h) {
-    const auto id = static_cast<ConnectionId>(h);
-    const auto mine = here.crossings(id), theirs = there.crossings(id);
-    if (here.latency(id) != there.latency(id) || mine.size() != theirs.size()) return false;
-    for (std::size_t c = 0; c < mine.size(); ++c) {
-      const LinkId a = mine[c].link, b = theirs[c].link;
-      if (topology[a].bandwidth != topology[b].bandwidth) return false;
-      if (forth.emplace(a, b).first->second != b || back.emplace(b, a).first->second != a)
-        return false;
-    }
-  }
-  return true;
-}
+/// Which link of one group stands for which of another's, one to one.
+class Correspondence {
+ public:
+  explicit Correspondence(const Topology& topology)
+      : topology_{topology}, forth_(topology.links().size()), back_(topology.links().size()) {}
 
-/// What the first group's collective loads, in the order of links.
-GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& rehearsal) {
-  const std::vector<double> carried = rehearsal.carried(reference_size, 0);
+  /// False when the two do not correspond.
+  bool find(const Paths& here, const Paths& there) {
+    ++round_;
+    for (std::size_t h = 0; h < here.size(); ++h) {
+      const auto id = static_cast<ConnectionId>(h);
+      const auto mine = here.crossings(id), theirs = there.crossings(id);
+      if (here.latency(id) != there.latency(id) || mine.size() != theirs.size()) return false;
+      for (std::size_t c = 0; c < mine.size(); ++c) {
+        const LinkId a = mine[c].link, b = theirs[c].link;
+        if (topology_[a].bandwidth != topology_[b].bandwidth) return false;
+        if (!pair(forth_[index(a)], b) || !pair(back_[index(b)], a)) return false;
+      }
+    }
+    return true;
+  }
+  LinkId operator[](LinkId link) const { return forth_[index(link)].link; }
+
+ private:
+  struct Partner {
+    LinkId link{};
+    std::uint32_t round = 0;  // in which it was found
+  };
+  bool pair(Partner& partner, LinkId link) const {
+    if (partner.round != round_) partner = {link, round_};
+    return partner.link == link;
+  }
+
+  const Topology& topology_;
+  std::vector<Partner> forth_, back_;
+  std::uint32_t round_ = 0;
+};
+
+/// Bytes that a collective puts on each link, in the order of links.
+std::map<LinkId, double> bytes_on_links(const CollectiveRehearsal& rehearsal, Bytes size,
+                                        std::uint16_t protocol) {
+  const std::vector<double> carried = rehearsal.carried(size, protocol);
   std::map<LinkId, double> bytes;
   for (std::size_t h = 0; h < carried.size(); ++h)
     for (const auto& crossing : rehearsal.paths().crossings(static_cast<ConnectionId>(h)))
       bytes[crossing.link] += carried[h];
+  return bytes;
+}
+
+double most_of(const std::map<LinkId, double>& bytes) {
   double most = 0;
   for (const auto& [link, amount] : bytes) most = std::max(most, amount);
-  GroupFamily::Alike result{{first}, {{}}, most / static_cast<double>(reference_size.count())};
+  return most;
+}
+
+/// What the first group's collective loads, in the order of links.
+GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& rehearsal) {
+  const std::map<LinkId, double> bytes = bytes_on_links(rehearsal, reference_size, 0);
+  const double most = most_of(bytes);
+  GroupFamily::Alike result{{first}, {{}}};
   for (const auto& [link, amount] : bytes) {
     const auto share = static_cast<std::uint32_t>(LoadedLink::whole * (amount / most));
     if (share > 0) result.loads.front().push_back({link, share});
@@ -62,13 +94,13 @@ GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& r
   return result;
 }
 
-/// Rounded down, and such that no link is overfull when the collective is alone: then it takes its
-/// remembered time exactly.
-Bytes wire_of(const GroupFamily::Alike& alike, Bytes size, Time moving, const Topology& topology) {
-  double wire = alike.most * static_cast<double>(size.count()) / LoadedLink::whole;
+/// Of the `most` bytes on a link; rounded down, and such that no link is overfull when the
+/// collective is alone: then it takes its remembered time exactly.
+Bytes wire_of(const GroupFamily::Alike& alike, double most, Time time, const Topology& topology) {
+  double wire = most / LoadedLink::whole;
   for (const LoadedLink& load : alike.loads.front())
-    wire = std::min(wire,
-                    topology[load.link].bandwidth.count() * moving.seconds().count() / load.share);
+    wire =
+        std::min(wire, topology[load.link].bandwidth.count() * time.seconds().count() / load.share);
   return Bytes{static_cast<std::int64_t>(wire)};
 }
 
@@ -100,24 +132,22 @@ Candidate GroupFamily::best_at(const Wanted& wanted, GroupNumber group, Bytes si
   auto known = choices_.find(key);
   if (known == choices_.end())
     known =
-        choices_.emplace(key, choice.at(Bytes{static_cast<std::int64_t>(step)}, engine_).front())
-            .first;
+        choices_.emplace(key, choice.best(Bytes{static_cast<std::int64_t>(step)}, engine_)).first;
   return choice.again(known->second, size, engine_);
 }
 
 GroupFamily::Alike GroupFamily::find_alike(GroupNumber first,
                                            const CollectiveRehearsal& rehearsal) const {
-  const Topology& topology = routing_.topology();
+  Correspondence link(routing_.topology());
   Alike result = first_alone(first, rehearsal);
   const std::vector<LoadedLink> loads = result.loads.front();
   for (GroupNumber g = first + 1; g < groups_.size(); ++g) {
     const Pattern pattern = moved(rehearsal.pattern(), groups_[first], groups_[g]);
     const Paths paths(connections_of(pattern), routing_);
-    std::unordered_map<LinkId, LinkId> link;
-    if (!correspond(rehearsal.paths(), paths, topology, link)) continue;
+    if (!link.find(rehearsal.paths(), paths)) continue;
     result.groups.push_back(g);
     std::vector<LoadedLink>& theirs = result.loads.emplace_back(loads);
-    for (LoadedLink& loaded : theirs) loaded.link = link.at(loaded.link);
+    for (LoadedLink& loaded : theirs) loaded.link = link[loaded.link];
   }
   return result;
 }
@@ -144,15 +174,19 @@ const GroupFamily::Use& GroupFamily::use(CollectiveKind kind, Bytes size,
   for (GroupNumber g = 0; g < groups_.size(); ++g) {
     if (has_entry[g]) continue;
     const Candidate best = best_at(wanted, g, size);
-    CollectiveRehearsal& rehearsal = chooser(wanted, g).rehearsal(best.algorithm);
     const Time time = best.result.time;
-    const Time latency = std::min(time, rehearsal.run(Bytes{0}, engine_, best.protocol).time);
     const Alike& others = alike(wanted, g, best.algorithm);
-    const Bytes wire = wire_of(others, size, time - latency, routing_.topology());
-    use.entries.push_back({{time, latency, wire, best.algorithm, best.protocol}, &others});
+    const CollectiveRehearsal& rehearsal = chooser(wanted, g).rehearsal(best.algorithm);
+    const double most = most_of(bytes_on_links(rehearsal, size, best.protocol));
+    const Bytes wire = wire_of(others, most, time, routing_.topology());
+    use.entries.push_back({{time, wire, best.algorithm, best.protocol}, &others});
     for (const GroupNumber other : others.groups) has_entry[other] = true;
   }
   return uses_.emplace(key, std::move(use)).first->second;
+}
+
+GroupFamily& FamilyPool::of(const std::vector<GroupFamily::Group>& groups) {
+  return families_.try_emplace(groups, groups, routing_, engine_).first->second;
 }
 
 }  // namespace rehearse

@@ -20,8 +20,7 @@ namespace rehearse {
 /// How a collective runs alone on a group.
 struct RememberedCollective {
   Time time;
-  Time latency;  // what would be left of it without bytes
-  Bytes wire;    // what it puts on the link that carries most, in units of LoadedLink::whole
+  Bytes wire;  // what it puts on the link that carries most, in units of LoadedLink::whole
   std::string_view algorithm;
   std::uint16_t protocol = 0;
 };
@@ -43,7 +42,6 @@ class GroupFamily {
   struct Alike {
     std::vector<std::uint32_t> groups;           // ascending
     std::vector<std::vector<LoadedLink>> loads;  // by place in `groups`
-    double most = 0;                             // bytes on the busiest link, per byte of its size
   };
   /// A collective on every group of the family; alike groups share an entry.
   struct Use {
@@ -83,6 +81,21 @@ class GroupFamily {
   std::map<std::tuple<Wanted, GroupNumber, std::uint64_t>, Candidate> choices_;  // by power of two
   std::map<std::tuple<CollectiveKind, GroupNumber, std::string_view>, Alike> alike_;
   std::map<std::pair<Wanted, std::int64_t>, Use> uses_;
+};
+
+/// Families by their groups: the tensor-parallel groups of a machine are the same ones whatever its
+/// pipelines look like, so placements share what is known of them.
+class FamilyPool {
+ public:
+  /// Both must outlive it.
+  FamilyPool(Routing& routing, Executor& engine) : routing_{routing}, engine_{engine} {}
+  GroupFamily& of(const std::vector<GroupFamily::Group>& groups);
+  Routing& routing() const { return routing_; }
+
+ private:
+  Routing& routing_;
+  Executor& engine_;
+  std::map<std::vector<GroupFamily::Group>, GroupFamily> families_;
 };
 
 }  // namespace rehearse

@@ -21,6 +21,7 @@ Piece unscale_piece(const Training& training, std::int64_t parameters) {
 }
 
 void plan_overflow_check(StepPlan& plan) {
+  plan.overflow_uses.clear();  // a plan may be lowered more than once
   if (plan.scenario.training.loss_scaling != LossScaling::dynamic) return;
   const auto join = [&](Family family) {
     if (plan.size(family) > 1)

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "strategies/account.hpp"
 #include "strategies/check_scenario.hpp"
-#include "strategies/steady.hpp"
 #include "strategies/step_schedule.hpp"
 #include "strategies/weather.hpp"
 #include "topology/fields.hpp"
@@ -66,7 +64,11 @@ std::uint32_t microbatches_of_round(const Schedule& schedule) {
 }  // namespace
 
 StepPredictor::StepPredictor(const Topology& topology, const CostModel& cost)
-    : topology_{topology}, cost_{cost}, routing_{topology}, engine_{routing_, cost} {
+    : topology_{topology},
+      cost_{cost},
+      routing_{topology},
+      engine_{routing_, cost_},
+      families_{routing_, engine_} {
   ASSERT(topology.rank_count() > 0);
 }
 
@@ -84,7 +86,7 @@ StepNetwork& StepPredictor::network(const Placement& placement, const Collective
   if (found != network_keys_.end())
     return *networks_[static_cast<std::size_t>(found - network_keys_.begin())];
   network_keys_.push_back(key);
-  networks_.push_back(std::make_unique<StepNetwork>(placement, choice, routing_, engine_));
+  networks_.push_back(std::make_unique<StepNetwork>(placement, choice, families_));
   return *networks_.back();
 }
 
@@ -97,14 +99,18 @@ StepPlan StepPredictor::plan(const Scenario& scenario, const Workload& workload,
   return plan_step(scenario, workload, topology_.rank_count(), device(), cost_, microbatches);
 }
 
-StepPredictor::Answer StepPredictor::run(StepPlan& plan, const LowerOptions& options) {
-  Answer answer;
-  StepNetwork& net = network(plan.placement, plan.scenario.collectives);
-  answer.step = lower_step(plan, net, options);
-  answer.timeline = engine_.run(answer.step.program);
-  Prediction& told = answer.prediction;
+StepPredictor::Run StepPredictor::simulate(StepPlan& plan, const LowerOptions& options) {
+  Run run;
+  run.step = lower_step(plan, network(plan.placement, plan.scenario.collectives), options);
+  run.timeline = engine_.run(run.step.program);
+  return run;
+}
+
+Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
+                               const StepPlan& plan) const {
+  Prediction told;
   const Training& training = plan.scenario.training;
-  told.step = answer.timeline.makespan;
+  told.step = run.timeline.makespan;
   told.world = plan.placement.world();
   told.tensor = plan.placement.size(Dimension::tensor);
   told.pipeline = plan.placement.size(Dimension::pipeline);
@@ -118,21 +124,22 @@ StepPredictor::Answer StepPredictor::run(StepPlan& plan, const LowerOptions& opt
   told.model_flops = plan.model_flops;
   told.peak = peak_of(device(), training.precision);
   told.is_drawn = Weather(plan.scenario.imperfection, told.world).is_drawn();
-  const Accounts accounts(answer.step, answer.timeline);
-  for (std::size_t r = 0; r < answer.step.roles.size(); ++r)
-    told.roles.push_back(report_on(accounts, answer.timeline, answer.step.roles[r], r, device()));
+  for (std::size_t r = 0; r < run.step.roles.size(); ++r)
+    told.roles.push_back(report_on(accounts, run.timeline, run.step.roles[r], r, device()));
   told.fits = std::all_of(told.roles.begin(), told.roles.end(), [](const RoleReport& role) {
     return role.capacity == Bytes{0} || role.peak_bytes <= role.capacity;
   });
   average_roles(told);
-  told.simulation = {"fast", answer.step.program.size(), answer.timeline.events};
-  return answer;
+  told.simulation = {"fast", run.step.program.size(), run.timeline.events};
+  return told;
 }
 
 StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Workload& workload,
                                              const Detail& detail) {
   StepPlan what = plan(scenario, workload, detail.microbatches);
-  return run(what, {.grain = detail.grain, .fold = detail.fold});
+  Run run = simulate(what, {.grain = detail.grain, .fold = detail.fold});
+  Prediction told = tell(run, Accounts(run.step, run.timeline), what);
+  return {std::move(told), std::move(run.step), std::move(run.timeline)};
 }
 
 StepProgram StepPredictor::whole_program(const Scenario& scenario, const Workload& workload) {
@@ -146,23 +153,19 @@ StepProgram StepPredictor::whole_program(const Scenario& scenario, const Workloa
 }
 
 // The rounds left out are like the last one that was simulated.
-std::optional<Prediction> StepPredictor::extrapolate(const Answer& answer, const StepPlan& plan,
-                                                     std::size_t microbatches) const {
-  const std::size_t simulated = plan.schedule.microbatches;
-  const std::uint32_t advance = microbatches_of_round(plan.schedule);
-  if ((microbatches - simulated) % advance != 0) return std::nullopt;
-  const auto steady = find_steady_state(answer.step, answer.timeline, advance);
-  if (!steady) return std::nullopt;
-  const auto left_out = static_cast<std::int64_t>((microbatches - simulated) / advance);
-  const Accounts accounts(answer.step, answer.timeline);
-  Prediction prediction = answer.prediction;
-  prediction.step += left_out * steady->period;
+Prediction StepPredictor::extrapolate(const Run& run, const SteadyState& steady,
+                                      const StepPlan& plan, std::size_t microbatches) const {
+  const auto left_out =
+      static_cast<std::int64_t>((microbatches - plan.schedule.microbatches) / steady.advance);
+  const Accounts accounts(run.step, run.timeline);
+  Prediction prediction = tell(run, accounts, plan);
+  prediction.step += left_out * steady.period;
   for (std::size_t r = 0; r < prediction.roles.size(); ++r) {
-    const Role& role = answer.step.roles[r];
+    const Role& role = run.step.roles[r];
     const ActionOps& last =
-        answer.step.actions[role.pipeline_rank][steady->rounds[role.pipeline_rank].end - 1];
-    const Time end = answer.timeline.spans[index(last.begin)].begin;
-    const Window round{end - steady->period, end};
+        run.step.actions[role.pipeline_rank][steady.rounds[role.pipeline_rank].end - 1];
+    const Time end = run.timeline.spans[index(last.begin)].begin;
+    const Window round{end - steady.period, end};
     RoleReport& report = prediction.roles[r];
     report.time = sum(report.time, accounts.time_use(r, round), left_out);
     const auto more = accounts.communication(r, round);
@@ -172,6 +175,8 @@ std::optional<Prediction> StepPredictor::extrapolate(const Answer& answer, const
   return prediction;
 }
 
+// The slowest stage's pace spreads to the others as they use up their slack; where some have not
+// got it yet, more rounds are tried, as many as it seems to take.
 Prediction StepPredictor::quick(const Scenario& scenario, const Workload& workload, Update update) {
   const Parallelism& how = scenario.parallelism;
   const bool from_file = !how.schedule_csv.empty();
@@ -179,17 +184,22 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   StepPlan what = plan(scenario, workload, from_file ? 0 : 2 * how.pipeline);
   what.update = update;
   const std::size_t all = what.batch.microbatches;
-  const std::size_t round = microbatches_of_round(what.schedule);
+  const std::uint32_t round = microbatches_of_round(what.schedule);
   // Warm-up, what it takes to settle, some rounds to compare, and the way out.
   std::size_t few = round > 1 ? 6 * round + all % round : 2 * how.pipeline + 6;
   const bool repeats = !Weather(scenario.imperfection, what.placement.world()).is_drawn();
-  for (; 4 * few < 3 * all && !from_file && repeats; few *= 2) {
+  while (4 * few < 3 * all && !from_file && repeats) {
     what.schedule = schedule_for(how, few);
-    const Answer answer = run(what, {.grain = Grain::blocks});
-    if (auto prediction = extrapolate(answer, what, all)) return *prediction;
+    const Run run = simulate(what, {.grain = Grain::blocks});
+    const Settling settling = find_steady_state(run.step, run.timeline, round);
+    if (settling.state) return extrapolate(run, *settling.state, what, all);
+    const std::size_t ranks = what.schedule.ranks.size();
+    const std::size_t times = ranks / std::max<std::size_t>(settling.settled_ranks, 1) + 1;
+    few = (few - all % round) * times + all % round;
   }
   if (!from_file) what.schedule = schedule_for(how, all);
-  return run(what, {.grain = Grain::blocks}).prediction;
+  const Run run = simulate(what, {.grain = Grain::blocks});
+  return tell(run, Accounts(run.step, run.timeline), what);
 }
 
 }  // namespace rehearse

@@ -10,8 +10,11 @@
 #include <memory>
 
 #include "sim/fast_simulator.hpp"
+#include "sim/remembered_cost.hpp"
 #include "sim/workload.hpp"
+#include "strategies/account.hpp"
 #include "strategies/prediction.hpp"
+#include "strategies/steady.hpp"
 #include "strategies/step_network.hpp"
 
 namespace rehearse {
@@ -43,14 +46,20 @@ class StepPredictor {
   StepNetwork& network(const Placement& placement, const CollectiveChoice& choice);
   StepPlan plan(const Scenario& scenario, const Workload& workload, std::size_t microbatches);
   const Accelerator& device() const;
-  Answer run(StepPlan& plan, const LowerOptions& options);
-  std::optional<Prediction> extrapolate(const Answer& answer, const StepPlan& plan,
-                                        std::size_t microbatches) const;
+  struct Run {
+    StepProgram step;
+    Timeline timeline;
+  };
+  Run simulate(StepPlan& plan, const LowerOptions& options);
+  Prediction tell(const Run& run, const Accounts& accounts, const StepPlan& plan) const;
+  Prediction extrapolate(const Run& run, const SteadyState& steady, const StepPlan& plan,
+                         std::size_t microbatches) const;
 
   const Topology& topology_;
-  const CostModel& cost_;
+  RememberedCost cost_;
   Routing routing_;
   FastSimulator engine_;
+  FamilyPool families_;
   std::vector<std::unique_ptr<StepNetwork>> networks_;
   std::vector<std::pair<Placement, CollectiveChoice>> network_keys_;
 };

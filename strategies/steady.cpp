@@ -1,6 +1,8 @@
 // Looks for the stretch of each pipeline rank, then compares its last rounds.
 #include "strategies/steady.hpp"
 
+#include <algorithm>
+
 namespace rehearse {
 
 namespace {
@@ -74,21 +76,25 @@ class RankRounds {
 
 }  // namespace
 
-std::optional<SteadyState> find_steady_state(const StepProgram& step, const Timeline& timeline,
-                                             std::uint32_t advance) {
+Settling find_steady_state(const StepProgram& step, const Timeline& timeline,
+                           std::uint32_t advance) {
+  const std::size_t ranks = step.actions.size();
   SteadyState steady{.period = {}, .advance = advance, .rounds = {}};
-  for (std::size_t r = 0; r < step.actions.size(); ++r) {
+  std::vector<Time> periods;
+  for (std::size_t r = 0; r < ranks; ++r) {
     const RankRounds rank(step.actions[r], timeline, advance);
     const std::uint32_t width = rank.width();
-    if (width == 0) return std::nullopt;
-    const std::uint32_t end = rank.stretch_end(width);
-    if (end == 0) return std::nullopt;
+    const std::uint32_t end = width == 0 ? 0 : rank.stretch_end(width);
+    if (end == 0) return {std::nullopt, ranks};
     const Time period = rank.period(end, width);
-    if (r == 0) steady.period = period;
-    if (period != steady.period || !rank.repeats(end, width, period)) return std::nullopt;
+    periods.push_back(rank.repeats(end, width, period) ? period : Time{});
+    steady.period = std::max(steady.period, period);
     steady.rounds.push_back({end - width, end});
   }
-  return steady;
+  const auto settled =
+      static_cast<std::size_t>(std::count(periods.begin(), periods.end(), steady.period));
+  if (settled < ranks) return {std::nullopt, settled};
+  return {std::move(steady), settled};
 }
 
 }  // namespace rehearse

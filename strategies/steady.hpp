@@ -28,9 +28,14 @@ struct SteadyState {
   std::vector<Round> rounds;
 };
 
-/// `advance` is the schedule's: 1, or the pipeline ranks for interleaved ones. Nothing where the
-/// rounds do not (yet) repeat.
-std::optional<SteadyState> find_steady_state(const StepProgram& step, const Timeline& timeline,
-                                             std::uint32_t advance);
+struct Settling {
+  std::optional<SteadyState> state;  // none where the rounds do not (yet) repeat
+  /// Pipeline ranks that repeat at the slowest one's pace; all where there is too little to
+  /// compare.
+  std::size_t settled_ranks = 0;
+};
+/// `advance` is the schedule's: 1, or the pipeline ranks for interleaved ones.
+Settling find_steady_state(const StepProgram& step, const Timeline& timeline,
+                           std::uint32_t advance);
 
 }  // namespace rehearse

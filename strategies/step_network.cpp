@@ -61,21 +61,19 @@ Protocol message_protocol(const Topology& topology) {
                                     : topology.protocols[message_protocol_number(topology)];
 }
 
-StepNetwork::StepNetwork(Placement placement, CollectiveChoice choice, Routing& routing,
-                         Executor& engine)
+StepNetwork::StepNetwork(Placement placement, CollectiveChoice choice, FamilyPool& pool)
     : placement_{std::move(placement)},
       choice_{std::move(choice)},
-      routing_{routing},
-      engine_{engine} {
+      pool_{pool},
+      routing_{pool.routing()} {
   for (std::size_t r = 0; r < placement_.world(); ++r)
     pipeline_rank_.push_back(
         static_cast<std::uint32_t>(placement_.coordinates(static_cast<Rank>(r)).pipeline));
 }
 
 GroupFamily& StepNetwork::family(Family which) {
-  auto& slot = families_[static_cast<std::size_t>(which)];
-  if (!slot)
-    slot = std::make_unique<GroupFamily>(lists_of(groups_of(placement_, which)), routing_, engine_);
+  GroupFamily*& slot = families_[static_cast<std::size_t>(which)];
+  if (slot == nullptr) slot = &pool_.of(lists_of(groups_of(placement_, which)));
   return *slot;
 }
 

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,8 +25,8 @@ Protocol message_protocol(const Topology& topology);
 
 class StepNetwork {
  public:
-  /// The routing and the engine must outlive it.
-  StepNetwork(Placement placement, CollectiveChoice choice, Routing& routing, Executor& engine);
+  /// The pool must outlive it.
+  StepNetwork(Placement placement, CollectiveChoice choice, FamilyPool& pool);
 
   /// A pipeline rank hands over to another.
   struct Handover {
@@ -52,10 +51,10 @@ class StepNetwork {
 
   Placement placement_;
   CollectiveChoice choice_;
+  FamilyPool& pool_;
   Routing& routing_;
-  Executor& engine_;
   std::vector<std::uint32_t> pipeline_rank_;  // by rank
-  std::array<std::unique_ptr<GroupFamily>, family_count> families_;
+  std::array<GroupFamily*, family_count> families_{};
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Traffic::Message>> messages_;
   using CastKey =
       std::tuple<std::vector<const void*>, std::vector<Handover>, bool, std::vector<std::uint64_t>>;

@@ -27,7 +27,7 @@ std::vector<Zero::Part> Zero::parts_of(StepPlan& plan, const StageWork& work) co
   const std::vector<Bytes> gradients = layer_bytes(plan, work, format.gradient);
   std::vector<Bucket> buckets;
   if (stage_ < 3) {
-    buckets = fill_buckets(gradients, how.first_bucket_size, how.bucket_size);
+    buckets = fill_buckets(gradients, bucket_sizes(how));
   } else {
     for (std::uint32_t l = 0; l < gradients.size(); ++l) buckets.push_back({gradients[l], l});
   }

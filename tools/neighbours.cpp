@@ -7,6 +7,7 @@
 
 #include "sim/error.hpp"
 #include "sim/scenario_setting.hpp"
+#include "strategies/buckets.hpp"
 #include "strategies/check_scenario.hpp"
 
 namespace rehearse {
@@ -93,7 +94,8 @@ std::vector<Change> single_changes(const Scenario& scenario, const Prediction& p
       if (parallel.zero_stage != stage) changes.add({fmt::format("zero_stage={}", stage)});
     for (const std::int64_t factor : {std::int64_t{4}, std::int64_t{16}})
       if (parallel.overlap_grad_reduce && parallel.zero_stage == 0)
-        changes.add({fmt::format("bucket_size={}B", factor * parallel.bucket_size.count())});
+        changes.add(
+            {fmt::format("bucket_size={}B", factor * bucket_sizes(parallel).others.count())});
   }
   return changes.take();
 }

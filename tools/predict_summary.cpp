@@ -264,8 +264,10 @@ class Summary {
   void cost() {
     if (!report_.cost) return;
     const TrainingCost& cost = *report_.cost;
-    put("\nthe whole training: {} steps, {} days, {} GPU-hours", grouped(cost.steps, 0),
-        grouped(cost.days, 2), grouped(cost.gpu_hours, 0));
+    const bool is_short = cost.days < 0.1;
+    put("\nthe whole training: {} steps, {} {}, {} GPU-hours", grouped(cost.steps, 0),
+        grouped(is_short ? cost.days * 24 * 60 : cost.days, 2), is_short ? "minutes" : "days",
+        grouped(cost.gpu_hours, 0));
     if (cost.price) put(", {} {}", grouped(*cost.price, 0), cost.currency);
     put("\n");
   }

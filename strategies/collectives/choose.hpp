@@ -36,6 +36,8 @@ class CollectiveChooser {
 
   /// All candidates at this size, the fastest first; each has passed the collective's lower bounds.
   std::vector<Candidate> at(Bytes size, Executor& engine);
+  /// The first of them, without simulating those that cannot be it.
+  Candidate best(Bytes size, Executor& engine);
   /// One of them alone, at another size.
   Candidate again(const Candidate& candidate, Bytes size, Executor& engine) const;
 
@@ -47,6 +49,8 @@ class CollectiveChooser {
   CollectiveBound bound(Bytes size) const { return bounds_.at(size); }
 
  private:
+  /// Those that apply at this size, not yet simulated.
+  std::vector<Candidate> candidates(Bytes size);
   bool speaks(const Algorithm& how, std::uint16_t protocol) const;
   bool too_long(const CollectiveRehearsal& rehearsal, Bytes size) const;
   void leave_out(const CollectiveRehearsal& rehearsal, Bytes size);

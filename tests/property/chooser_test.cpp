@@ -90,5 +90,24 @@ TEST(Chooser, TheFastestComesFirst) {
   }
 }
 
+TEST(Chooser, KnowsTheBestWithoutSimulatingAll) {
+  for (const Topology& machine : machines()) {
+    Routing routing(machine);
+    const Roofline cost;
+    FastSimulator engine(routing, cost);
+    for (const CollectiveKind kind :
+         {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::broadcast}) {
+      CollectiveChooser all(shape_of(kind, machine), routing, {});
+      CollectiveChooser some(shape_of(kind, machine), routing, {});
+      for (const Bytes size : sizes) {
+        const Candidate first = all.at(size, engine).front(), best = some.best(size, engine);
+        EXPECT_EQ(best.algorithm, first.algorithm) << size.count() << " B";
+        EXPECT_EQ(best.protocol, first.protocol) << size.count() << " B";
+        EXPECT_EQ(best.result.time, first.result.time) << size.count() << " B";
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse

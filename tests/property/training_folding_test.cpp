@@ -264,5 +264,38 @@ TEST_F(RandomStrategies, InAnyWeatherFoldedOrNotQuickOrNot) {
   EXPECT_GT(folded, 15u) << "slow ranks leave the others alike";
 }
 
+/// Compression, mixed precision and fusion, as far as the strategy allows.
+void draw_methods(Draw& draw, Scenario& scenario) {
+  Training& training = scenario.training;
+  training.precision = draw.once_in(2) ? Precision::fp16 : Precision::bf16;
+  if (training.precision == Precision::fp16 && draw.once_in(2))
+    training.loss_scaling = LossScaling::dynamic;
+  training.autocast = draw.once_in(3);
+  if (draw.once_in(2)) training.fusion = Fusion::elementwise;
+  training.dropout = draw.once_in(2) ? 0.1 : 0;
+  const std::size_t data = 16 / (scenario.parallelism.tensor * scenario.parallelism.pipeline);
+  if (scenario.parallelism.zero_stage > 0 || data == 1) return;
+  const auto methods = {CompressionKind::none, CompressionKind::int8, CompressionKind::dgc};
+  scenario.compression.method = draw.of(std::vector(methods));
+  scenario.compression.sparsity = draw.once_in(2) ? 0.9 : 0.999;
+  if (scenario.compression.method == CompressionKind::dgc)
+    training.optimizer = draw.once_in(2) ? OptimizerKind::sgd : OptimizerKind::momentum;
+}
+
+TEST_F(RandomStrategies, WithAnyMethodFoldedOrNotQuickOrNot) {
+  std::size_t number = 0, compressed = 0;
+  over_jobs(3000, 60, [&](StepPredictor& predictor, TrainingJob job) {
+    Draw draw(++number);
+    draw_methods(draw, job.scenario);
+    const StepPredictor::Answer answer = predictor.predict(job.scenario, job.model, {});
+    expect_same_days(answer, predictor.predict(job.scenario, job.model, {.fold = false}));
+    expect_same(answer.prediction,
+                predictor.predict(job.scenario, job.model, {.grain = Grain::blocks}).prediction);
+    expect_same(answer.prediction, predictor.quick(job.scenario, job.model));
+    compressed += job.scenario.compression.method != CompressionKind::none;
+  });
+  EXPECT_GT(compressed, 5u);
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -48,8 +48,8 @@ TEST(GroupsAlike, OnRails) {
   const auto& use = families.use({{r(0), r(2), r(4), r(6)}, {r(1), r(3), r(5), r(7)}});
   ASSERT_EQ(use.entries.size(), 1u);
   EXPECT_EQ(use.entries[0].alike->groups, (std::vector<std::uint32_t>{0, 1}));
-  EXPECT_NEAR(use.entries[0].alike->most, 1.5, 1e-6) << "2 (n-1)/n of the size on a link";
-  EXPECT_GT(use.entries[0].cost.time, use.entries[0].cost.latency);
+  EXPECT_EQ(use.entries[0].cost.wire, Bytes{3 * (1 << 20) / 2 / LoadedLink::whole})
+      << "2 (n-1)/n of the size on a link";
 }
 
 // Leaves of four ports: with two nodes on each the third has one alone, and its way is longer.

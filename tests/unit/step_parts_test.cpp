@@ -16,27 +16,43 @@ TEST(Buckets, FillFromTheLastLayer) {
   const std::vector<Bytes> layers{30_B, 20_B, 50_B};
   // The last layer's 50 bytes: 10, then 25, then 15 of the next 25, which layer 1 completes.
   const std::vector<Bucket> expected{{10_B, 2}, {25_B, 2}, {25_B, 1}, {25_B, 0}, {15_B, 0}};
-  EXPECT_EQ(fill_buckets(layers, 10_B, 25_B), expected);
+  EXPECT_EQ(fill_buckets(layers, {10_B, 25_B}), expected);
 }
 
 TEST(Buckets, WithoutAFirstSizeTheyAreAllAlike) {
   const std::vector<Bytes> layers{30_B, 20_B, 50_B};
   const std::vector<Bucket> expected{{50_B, 2}, {50_B, 0}};
-  EXPECT_EQ(fill_buckets(layers, 0_B, 50_B), expected);
-  EXPECT_EQ(fill_buckets(layers, 1'000_B, 50_B), expected) << "no bucket is longer than `size`";
+  EXPECT_EQ(fill_buckets(layers, {0_B, 50_B}), expected);
+  EXPECT_EQ(fill_buckets(layers, {1'000_B, 50_B}), expected) << "no bucket is longer than `size`";
 }
 
 TEST(Buckets, OneForAllWhenItIsLargeEnough) {
   const std::vector<Bytes> layers{30_B, 0_B, 50_B};
-  EXPECT_EQ(fill_buckets(layers, 0_B, 1'000_B), (std::vector<Bucket>{{80_B, 0}}));
-  EXPECT_TRUE(fill_buckets({}, 0_B, 1'000_B).empty());
+  EXPECT_EQ(fill_buckets(layers, {0_B, 1'000_B}), (std::vector<Bucket>{{80_B, 0}}));
+  EXPECT_TRUE(fill_buckets({}, {0_B, 1'000_B}).empty());
   const std::vector<Bytes> empty{0_B, 0_B};
-  EXPECT_TRUE(fill_buckets(empty, 1_B, 1'000_B).empty());
+  EXPECT_TRUE(fill_buckets(empty, {1_B, 1'000_B}).empty());
+}
+
+TEST(Buckets, AreOneWhereNothingLeavesEarlyUnlessTheScenarioSaysOtherwise) {
+  const std::vector<Bytes> layers{30_GiB, 20_GiB, 50_GiB};
+  Parallelism how;
+  EXPECT_EQ(fill_buckets(layers, bucket_sizes(how)), (std::vector<Bucket>{{100_GiB, 0}}));
+  how.zero_stage = 1;
+  EXPECT_EQ(fill_buckets(layers, bucket_sizes(how)).size(), 1u);
+  how.zero_stage = 2;
+  EXPECT_EQ(bucket_sizes(how), (BucketSizes{1_MiB, 25_MiB}));
+  how = {.overlap_grad_reduce = true};
+  EXPECT_EQ(bucket_sizes(how), (BucketSizes{1_MiB, 25_MiB}));
+  how.bucket_size = 100_MiB;
+  EXPECT_EQ(bucket_sizes(how), (BucketSizes{1_MiB, 100_MiB}));
+  how.overlap_grad_reduce = false;
+  EXPECT_EQ(bucket_sizes(how), (BucketSizes{0_B, 100_MiB}));
 }
 
 TEST(Buckets, ALayerWithoutParametersCompletesNone) {
   const std::vector<Bytes> layers{0_B, 30_B, 50_B};
-  EXPECT_EQ(fill_buckets(layers, 0_B, 60_B), (std::vector<Bucket>{{60_B, 1}, {20_B, 1}}));
+  EXPECT_EQ(fill_buckets(layers, {0_B, 60_B}), (std::vector<Bucket>{{60_B, 1}, {20_B, 1}}));
 }
 
 // --- Tapes.
@@ -254,7 +270,7 @@ class Rounds : public testing::Test {
 
 TEST_F(Rounds, ThatRepeatAreFound) {
   run({7, 3, 0, 0, 0, 0, 0, 0, 0});
-  const auto steady = find_steady_state(step_, timeline_, 1);
+  const auto steady = find_steady_state(step_, timeline_, 1).state;
   ASSERT_TRUE(steady);
   EXPECT_EQ(steady->period, Time::picoseconds(10));
   ASSERT_EQ(steady->rounds.size(), 1u);
@@ -263,12 +279,12 @@ TEST_F(Rounds, ThatRepeatAreFound) {
 
 TEST_F(Rounds, ThatDoNotAreNot) {
   run({0, 1, 0, 1, 0, 1, 0, 1, 0});
-  EXPECT_FALSE(find_steady_state(step_, timeline_, 1)) << "every second one repeats";
+  EXPECT_FALSE(find_steady_state(step_, timeline_, 1).state) << "every second one repeats";
 }
 
 TEST_F(Rounds, TooFewAreNot) {
   run({0, 0, 0});
-  EXPECT_FALSE(find_steady_state(step_, timeline_, 1));
+  EXPECT_FALSE(find_steady_state(step_, timeline_, 1).state);
 }
 
 }  // namespace
