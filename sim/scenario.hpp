@@ -17,6 +17,10 @@ enum class OptimizerKind : std::uint8_t { sgd, momentum, adam, lars, lamb };
 enum class Recompute : std::uint8_t { none, selective, full };
 enum class ContextExchange : std::uint8_t { all_gather, ring };
 enum class Scaling : std::uint8_t { weak, strong };
+enum class LossScaling : std::uint8_t { none, dynamic };
+enum class Fusion : std::uint8_t { none, elementwise };
+enum class Jitter : std::uint8_t { lognormal, gamma };
+enum class CompressionKind : std::uint8_t { none, dgc, fp16, int8 };
 
 /// [parallelism]. Sizes are checked against the world by place_ranks() (strategies/placement.hpp).
 struct Parallelism {
@@ -52,6 +56,12 @@ struct Training {
   Precision precision = Precision::bf16;
   bool gradients_in_fp32 = false;  // Megatron's accumulate_allreduce_grads_in_fp32
   OptimizerKind optimizer = OptimizerKind::adam;
+  bool autocast = false;  // weights in fp32, cast op by op (PyTorch's autocast); else 16-bit copies
+  LossScaling loss_scaling = LossScaling::none;
+  std::size_t loss_scale_window = 2000;  // steps until the scale doubles: one of them is skipped
+  Fusion fusion = Fusion::none;          // of element-wise kernels that follow one another
+  bool cuda_graph = false;               // kernels are launched together, as nodes of one graph
+  Time graph_node_overhead = 1500_ns;    // of each of them, in place of a launch
   bool flash_attention = true;
   std::optional<double> clip_grad;  // longest gradient; 0: any; none: 1 for models of sequences
   double dropout = 0;               // > 0: masks are made, kept and read
@@ -67,6 +77,33 @@ struct CollectiveChoice {
               all_to_all = "auto";
   std::string protocol = "auto";
   friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
+};
+
+/// [compression] of gradients between data-parallel ranks (strategies/gradient_compression.hpp).
+struct Compression {
+  CompressionKind method = CompressionKind::none;
+  double sparsity = 0.999;      // share of the gradients that stays at home
+  double warmup_epochs = 0;     // sparsity rises over these, from 75 % on
+  double sampled_share = 0.01;  // of the gradients, to find the threshold from
+  bool momentum_correction = true, local_clipping = true, factor_masking = true;
+  friend bool operator==(const Compression&, const Compression&) = default;
+};
+
+/// [imperfection]: what real machines do (strategies/weather.hpp). All draws come from `seed`.
+struct Imperfection {
+  std::size_t seed = 1, seeds = 1;  // seeds: so many runs, from `seed` on
+  std::vector<std::size_t> slow_ranks;
+  double slow_rank_factor = 1;                // their kernels take so many times as long
+  std::vector<std::size_t> slow_cables;       // of these ranks: by which they leave their node
+  double slow_cable_factor = 1;               // its bandwidth is divided by this
+  Time slow_cable_latency;                    // and this is added
+  double kernel_jitter = 0, rank_jitter = 0;  // coefficient of variation, drawn for each
+  Jitter distribution = Jitter::lognormal;    // of both
+  double network_jitter = 0;                  // mean of the exponential share that exchanges lose
+  std::vector<std::size_t> pause_ranks;       // empty: all
+  Time pause_every, pause_length;             // of their own kernels' time
+  bool pause_together = false;                // all at the same point of their work
+  friend bool operator==(const Imperfection&, const Imperfection&) = default;
 };
 
 /// [model]: one of a preset's name, a Hugging Face config, or the same keys inline; made into a
@@ -94,6 +131,8 @@ struct Scenario {
   Parallelism parallelism;
   Training training;
   CollectiveChoice collectives;
+  Compression compression;
+  Imperfection imperfection;
   std::string calibration;  // a profile's file; empty: the catalog's own figures
   friend bool operator==(const Scenario&, const Scenario&) = default;
 };

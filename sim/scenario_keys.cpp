@@ -37,6 +37,10 @@ constexpr std::string_view context_words[] = {"all_gather", "p2p"};
 constexpr std::string_view precision_words[] = {"fp32", "tf32", "fp16", "bf16", "fp8"};
 constexpr std::string_view optimizer_words[] = {"sgd", "momentum", "adam", "lars", "lamb"};
 constexpr std::string_view scaling_words[] = {"weak", "strong"};
+constexpr std::string_view loss_scaling_words[] = {"none", "dynamic"};
+constexpr std::string_view fusion_words[] = {"none", "elementwise"};
+constexpr std::string_view jitter_words[] = {"lognormal", "gamma"};
+constexpr std::string_view compression_words[] = {"none", "dgc", "fp16", "int8"};
 
 // Products of these fit 64 bits: tp × pp × cp, mbs × dp, gbs × seq.
 constexpr std::size_t most_ranks = 1 << 20, most_samples = std::size_t{1} << 32,
@@ -47,6 +51,8 @@ constexpr auto C = &Scenario::cluster;
 constexpr auto P = &Scenario::parallelism;
 constexpr auto T = &Scenario::training;
 constexpr auto L = &Scenario::collectives;
+constexpr auto G = &Scenario::compression;
+constexpr auto I = &Scenario::imperfection;
 
 constexpr CountField ranks(std::size_t& (*at)(Scenario&)) { return {at, 1, most_ranks}; }
 
@@ -63,7 +69,8 @@ void no_tokens(Scenario& s) { s.training.tokens = 0; }
 
 constexpr std::string_view top = "", model = "model", cluster = "cluster",
                            parallelism = "parallelism", training = "training",
-                           collectives = "collectives";
+                           collectives = "collectives", compression = "compression",
+                           imperfection = "imperfection";
 
 constexpr ScenarioKey keys[] = {
     {top, "schema", "", FileOnlyField{"1"}, "version of this form"},
@@ -101,10 +108,10 @@ constexpr ScenarioKey keys[] = {
     {parallelism, "expert_model_parallel_size", "ep", ranks(value<P, &Parallelism::expert>),
      "ranks, out of dp × cp, that the experts are dealt to"},
     {parallelism, "moe_expert_capacity_factor", "",
-     FactorField{value<P, &Parallelism::expert_capacity>, 0},
+     NumberField{value<P, &Parallelism::expert_capacity>, 0, 1e6},
      "places of each expert, over its even share of the tokens; 0: as many as come"},
     {parallelism, "moe_load_imbalance", "",
-     FactorField{value<P, &Parallelism::expert_imbalance>, 1},
+     NumberField{value<P, &Parallelism::expert_imbalance>, 1, 1e6},
      "tokens of the busiest expert rank, over its even share; the others wait for it"},
     {parallelism, "data_parallel_size", "dp",
      MaybeCountField{value<P, &Parallelism::data>, most_ranks},
@@ -161,6 +168,19 @@ constexpr ScenarioKey keys[] = {
      FlagField{value<T, &Training::gradients_in_fp32>}, "Megatron's word: gradients in fp32"},
     {training, "optimizer", "", choice<T, &Training::optimizer>(optimizer_words),
      "its state, norms and traffic"},
+    {training, "autocast", "", FlagField{value<T, &Training::autocast>},
+     "weights in fp32, cast op by op by white, grey and black lists; else 16-bit weights"},
+    {training, "loss_scaling", "", choice<T, &Training::loss_scaling>(loss_scaling_words),
+     "of fp16: dynamic checks every gradient and skips a step now and then"},
+    {training, "loss_scale_window", "",
+     CountField{value<T, &Training::loss_scale_window>, 1, most_samples},
+     "good steps until the scale doubles; about one step of so many is skipped"},
+    {training, "fusion", "", choice<T, &Training::fusion>(fusion_words),
+     "elementwise: such kernels become one with those before and after them"},
+    {training, "cuda_graph", "", FlagField{value<T, &Training::cuda_graph>},
+     "kernels are nodes of one graph, and launched together"},
+    {training, "graph_node_overhead", "", TimeField{value<T, &Training::graph_node_overhead>},
+     "of each kernel of a graph, in place of the device's launch_overhead"},
     {training, "flash_attention", "", FlagField{value<T, &Training::flash_attention>},
      "attention in one kernel that keeps no scores"},
     {training, "clip_grad", "", MaybeNumberField{value<T, &Training::clip_grad>},
@@ -185,9 +205,58 @@ constexpr ScenarioKey keys[] = {
     {collectives, "all_to_all", "", TextField{value<L, &CollectiveChoice::all_to_all>}, "likewise"},
     {collectives, "protocol", "", TextField{value<L, &CollectiveChoice::protocol>},
      "`auto`, or one of the machine's: `ll`, `ll128`, `simple`"},
+
+    {compression, "method", "compression", choice<G, &Compression::method>(compression_words),
+     "of gradients on their way between data-parallel ranks; `dgc`: deep gradient compression"},
+    {compression, "sparsity", "", ShareField{value<G, &Compression::sparsity>},
+     "share of the gradients that is not sent (dgc)"},
+    {compression, "warmup_epochs", "", NumberField{value<G, &Compression::warmup_epochs>, 0, 1e6},
+     "sparsity rises over these from 75 % (dgc); the report then averages over all epochs"},
+    {compression, "sampled_share", "", NumberField{value<G, &Compression::sampled_share>, 1e-6, 1},
+     "of the gradients, from which the threshold is found (dgc)"},
+    {compression, "momentum_correction", "", FlagField{value<G, &Compression::momentum_correction>},
+     "what stays at home gathers its velocity too (dgc)"},
+    {compression, "local_clipping", "", FlagField{value<G, &Compression::local_clipping>},
+     "gradients are clipped before they are added to what stayed at home (dgc)"},
+    {compression, "factor_masking", "", FlagField{value<G, &Compression::factor_masking>},
+     "velocity of what is sent is forgotten (dgc)"},
+
+    {imperfection, "seed", "", CountField{value<I, &Imperfection::seed>, 0, most_samples},
+     "of all that is drawn"},
+    {imperfection, "seeds", "", CountField{value<I, &Imperfection::seeds>, 1, most_ranks},
+     "runs, from this seed on; above 1: the report has the distribution of the step time"},
+    {imperfection, "slow_ranks", "", CountsField{value<I, &Imperfection::slow_ranks>, most_ranks},
+     "whose kernels take longer"},
+    {imperfection, "slow_rank_factor", "",
+     NumberField{value<I, &Imperfection::slow_rank_factor>, 1, 1000}, "so many times as long"},
+    {imperfection, "slow_cables", "", CountsField{value<I, &Imperfection::slow_cables>, most_ranks},
+     "of these ranks: those by which they leave their node, or all of their own on one node"},
+    {imperfection, "slow_cable_factor", "",
+     NumberField{value<I, &Imperfection::slow_cable_factor>, 1, 1000},
+     "by which their bandwidth is divided"},
+    {imperfection, "slow_cable_latency", "", TimeField{value<I, &Imperfection::slow_cable_latency>},
+     "which is added to theirs"},
+    {imperfection, "kernel_jitter", "", NumberField{value<I, &Imperfection::kernel_jitter>, 0, 10},
+     "coefficient of variation of each kernel's time"},
+    {imperfection, "rank_jitter", "", NumberField{value<I, &Imperfection::rank_jitter>, 0, 10},
+     "the same, one draw for all kernels of a rank in a step"},
+    {imperfection, "distribution", "", choice<I, &Imperfection::distribution>(jitter_words),
+     "of both, with mean 1"},
+    {imperfection, "network_jitter", "",
+     NumberField{value<I, &Imperfection::network_jitter>, 0, 100},
+     "mean of the share by which an exchange takes longer, exponentially distributed"},
+    {imperfection, "pause_ranks", "", CountsField{value<I, &Imperfection::pause_ranks>, most_ranks},
+     "who pauses; left out: all"},
+    {imperfection, "pause_every", "", TimeField{value<I, &Imperfection::pause_every>},
+     "of a rank's own kernel time; where in it a step begins is drawn"},
+    {imperfection, "pause_length", "", TimeField{value<I, &Imperfection::pause_length>},
+     "how long its compute stream then stands still"},
+    {imperfection, "pause_together", "", FlagField{value<I, &Imperfection::pause_together>},
+     "all ranks pause at the same point of their work, not each at its own"},
 };
 
-constexpr std::string_view tables[] = {top, model, cluster, parallelism, training, collectives};
+constexpr std::string_view tables[] = {top,      model,       cluster,     parallelism,
+                                       training, collectives, compression, imperfection};
 
 }  // namespace
 

@@ -42,9 +42,12 @@ struct ShareField {  // from 0 to below 1
 struct MaybeNumberField {  // 0 or above
   std::optional<double>& (*at)(Scenario&);
 };
-struct FactorField {  // from `least` on
+struct NumberField {
   double& (*at)(Scenario&);
-  double least;
+  double least, most;
+};
+struct TimeField {  // "2us"
+  Time& (*at)(Scenario&);
 };
 struct AmountField {  // "300B", or a number; above 0
   double& (*at)(Scenario&);
@@ -65,8 +68,8 @@ struct FileOnlyField {                // means something to the reader of a file
 
 using ScenarioField =
     std::variant<TextField, FileField, FlagField, CountField, MaybeCountField, CountsField,
-                 ShareField, MaybeNumberField, FactorField, AmountField, BytesField, ChoiceField,
-                 PriceField, DistributedOptimizerField, FileOnlyField>;
+                 ShareField, MaybeNumberField, NumberField, TimeField, AmountField, BytesField,
+                 ChoiceField, PriceField, DistributedOptimizerField, FileOnlyField>;
 
 struct ScenarioKey {
   std::string_view table;  // "parallelism"; "" for the top of the file

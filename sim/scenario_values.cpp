@@ -74,13 +74,17 @@ struct Setter {
     f.at(scenario) = *number.value;
     return {};
   }
-  std::string operator()(const FactorField& f) const {
-    const Reading<double> factor = read_number(value, word);
-    if (!factor.value) return factor.problem;
-    if (*factor.value < f.least || *factor.value > 1e6)
-      return fmt::format("'{}' must be from {} to 1e6, not {}", word, f.least, *factor.value);
-    f.at(scenario) = *factor.value;
+  std::string operator()(const NumberField& f) const {
+    const Reading<double> number = read_number(value, word);
+    if (!number.value) return number.problem;
+    if (!(*number.value >= f.least && *number.value <= f.most))
+      return fmt::format("'{}' must be from {} to {}, not {}", word, f.least, f.most,
+                         *number.value);
+    f.at(scenario) = *number.value;
     return {};
+  }
+  std::string operator()(const TimeField& f) const {
+    return taken(read_quantity(value, word, parse_time, "2us"), f.at(scenario));
   }
   std::string operator()(const AmountField& f) const {
     const Reading<double> amount =
@@ -141,7 +145,8 @@ struct Writer {
   std::string operator()(const MaybeNumberField& f) const {
     return f.at(scenario) ? fmt::format("{}", *f.at(scenario)) : "";
   }
-  std::string operator()(const FactorField& f) const { return fmt::format("{}", f.at(scenario)); }
+  std::string operator()(const NumberField& f) const { return fmt::format("{}", f.at(scenario)); }
+  std::string operator()(const TimeField& f) const { return toml_text(to_text(f.at(scenario))); }
   std::string operator()(const AmountField& f) const {
     return f.at(scenario) > 0 ? toml_text(to_text_amount(f.at(scenario))) : "";
   }
@@ -168,7 +173,10 @@ struct TypeName {
   std::string operator()(const CountsField&) const { return "list of whole numbers"; }
   std::string operator()(const ShareField&) const { return "0 to below 1"; }
   std::string operator()(const MaybeNumberField&) const { return "number"; }
-  std::string operator()(const FactorField&) const { return "number"; }
+  std::string operator()(const NumberField& f) const {
+    return fmt::format("{} to {}", f.least, f.most);
+  }
+  std::string operator()(const TimeField&) const { return "time"; }
   std::string operator()(const AmountField&) const { return "number"; }
   std::string operator()(const BytesField&) const { return "size"; }
   std::string operator()(const ChoiceField& f) const {

@@ -29,9 +29,11 @@ void plain_forward(const RankShare& r, PieceWriter& w) {
   const auto pairs = static_cast<double>(scores(r));
   w.matmul("attention.scores", {r.queries, r.keys, r.model.head_size, batch}, true);
   w.sweep("attention.softmax", 2 * scores(r), 8 * pairs);  // with scale and mask
+  w.leaves(scores(r), Elementwise::ends, true);
   w.recomputed();
   if (r.how.dropout) {
     w.sweep("attention.dropout", 2 * scores(r), 2 * pairs, scores(r));
+    w.leaves(scores(r), Elementwise::whole, true);
     w.recomputed();
   }
   w.matmul("attention.context", {r.queries, r.model.head_size, r.keys, batch}, true);
@@ -44,6 +46,7 @@ void plain_backward(const RankShare& r, PieceWriter& w) {
   w.matmul("attention.context.dgrad_values", {r.keys, size, r.queries, batch});
   if (r.how.dropout) w.sweep("attention.dropout.grad", 2 * scores(r), pairs, scores(r));
   w.sweep("attention.softmax.grad", 3 * scores(r), 5 * pairs);
+  w.leaves(scores(r), Elementwise::ends, false);
   w.matmul("attention.scores.dgrad_queries", {r.queries, size, r.keys, batch});
   w.matmul("attention.scores.dgrad_keys", {r.keys, size, r.queries, batch});
 }
@@ -77,6 +80,7 @@ void rope(const RankShare& r, PieceWriter& w, std::string name) {
   if (r.model.learned_positions) return;
   const std::int64_t numbers = r.tokens * (r.query_width + r.kv_width);
   w.sweep(std::move(name), 2 * numbers, 3.0 * static_cast<double>(numbers));
+  w.leaves(numbers, Elementwise::whole, true);
 }
 
 // Ring attention (Liu et al. 2023): each rank begins with its own keys and values, and while it

@@ -42,6 +42,7 @@ void norm_forward(const RankShare& r, PieceWriter& w, std::string_view name) {
   const std::int64_t numbers = r.outside * r.model.hidden;
   w.sweep(std::string{name}, 2 * numbers + r.model.norm_parameters(),
           (r.model.norm == Norm::layer ? 8.0 : 5.0) * static_cast<double>(numbers));
+  w.leaves(numbers, Elementwise::ends, true);
 }
 
 // The gradient of the weights is a sum over tokens, a kernel of its own.
@@ -49,6 +50,7 @@ void norm_backward(const RankShare& r, PieceWriter& w, std::string_view name) {
   const std::int64_t numbers = r.outside * r.model.hidden;
   w.sweep(std::string{name} + ".grad", 3 * numbers + r.model.norm_parameters(),
           12.0 * static_cast<double>(numbers));
+  w.leaves(numbers, Elementwise::no, false);
   w.sweep(std::string{name} + ".wgrad", 2 * numbers, 4.0 * static_cast<double>(numbers),
           2 * r.model.norm_parameters() * r.numbers.gradient);
   w.of_weights();
@@ -58,12 +60,15 @@ void residual_forward(const RankShare& r, PieceWriter& w, std::string_view name,
   const std::int64_t numbers = r.outside * r.model.hidden;
   w.sweep(std::string{name}, 3 * numbers + (bias ? r.model.hidden : 0),
           (r.how.dropout ? 4.0 : 2.0) * static_cast<double>(numbers), r.how.dropout ? numbers : 0);
+  w.leaves(numbers, Elementwise::whole, true);
 }
 
 void residual_backward(const RankShare& r, PieceWriter& w, std::string_view name, bool bias) {
   const std::int64_t numbers = r.outside * r.model.hidden;
-  if (r.how.dropout)
+  if (r.how.dropout) {
     w.sweep(std::string{name} + ".grad", 2 * numbers, static_cast<double>(numbers), numbers);
+    w.leaves(numbers, Elementwise::whole, true);
+  }
   if (!bias) return;
   w.sweep(std::string{name} + ".bias_grad", numbers, static_cast<double>(numbers),
           2 * r.model.hidden * r.numbers.gradient);
@@ -73,6 +78,7 @@ void residual_backward(const RankShare& r, PieceWriter& w, std::string_view name
 void join_gradients(const RankShare& r, PieceWriter& w, std::string_view name) {
   const std::int64_t numbers = r.outside * r.model.hidden;
   w.sweep(std::string{name} + ".join", 3 * numbers, static_cast<double>(numbers));
+  w.leaves(numbers, Elementwise::whole, true);
 }
 
 namespace {

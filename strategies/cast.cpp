@@ -38,8 +38,8 @@ class Stage {
     drop_links_of_one_user();
   }
 
-  Cast cast(bool fold) {
-    start();
+  Cast cast(bool fold, std::span<const Colour> own) {
+    start(own);
     const bool settled = fold && refine();
     if (!settled) everyone_for_themselves();
     Cast result;
@@ -97,8 +97,9 @@ class Stage {
     }
   }
 
-  void start() {
+  void start(std::span<const Colour> own) {
     for (const std::uint32_t place : pipeline_rank_) ranks_.push_back(mix(place));
+    for (std::size_t r = 0; r < own.size(); ++r) ranks_[r] = mix(ranks_[r], own[r]);
     for (const LinkId link : links_)
       link_colours_.push_back(mix(static_cast<Colour>(topology_[link].bandwidth.count())));
     flow_colours_.assign(flows_.size(), 0);
@@ -283,9 +284,9 @@ class Stage {
 }  // namespace
 
 Cast make_cast(std::span<const std::uint32_t> pipeline_rank, std::span<const Traffic> traffic,
-               const Topology& topology, bool fold) {
-  ASSERT(!pipeline_rank.empty());
-  return Stage(pipeline_rank, traffic, topology).cast(fold);
+               const Topology& topology, bool fold, std::span<const std::uint64_t> own) {
+  ASSERT(!pipeline_rank.empty() && (own.empty() || own.size() == pipeline_rank.size()));
+  return Stage(pipeline_rank, traffic, topology).cast(fold, own);
 }
 
 }  // namespace rehearse

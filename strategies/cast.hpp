@@ -64,8 +64,9 @@ struct Cast {
   bool folded = false;
 };
 
-/// `pipeline_rank` by rank. Without `fold` every rank plays itself.
+/// `pipeline_rank` by rank. Without `fold` every rank plays itself. Ranks of different `own`
+/// colours are not alike to begin with (Weather::colours()); without any all may be.
 Cast make_cast(std::span<const std::uint32_t> pipeline_rank, std::span<const Traffic> traffic,
-               const Topology& topology, bool fold);
+               const Topology& topology, bool fold, std::span<const std::uint64_t> own = {});
 
 }  // namespace rehearse

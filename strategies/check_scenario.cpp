@@ -9,6 +9,7 @@
 
 #include "sim/error.hpp"
 #include "strategies/collectives/algorithms.hpp"
+#include "strategies/method_problems.hpp"
 #include "strategies/placement.hpp"
 #include "strategies/schedules/schedule_csv.hpp"
 #include "strategies/schedules/schedules.hpp"
@@ -127,7 +128,10 @@ std::vector<KeyProblem> scenario_problems(const Scenario& scenario, const Worklo
     const std::size_t data = placement.size(Dimension::data);
     add(problems, batch_problems(t, data));
     if (problems.empty()) add(problems, schedule_problems(p, batch_of(t, data)));
+    add(problems, compression_problems(scenario, placement));
   }
+  add(problems, precision_problems(t));
+  add(problems, imperfection_problems(scenario.imperfection, topology.rank_count()));
   add(problems, collective_problems(scenario.collectives, topology));
   return problems;
 }

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "strategies/loss_scaling.hpp"
 #include "strategies/optimizer.hpp"
 
 namespace rehearse {
@@ -42,6 +43,8 @@ bool completes_gradients(ActionKind action) {
 }
 
 void run_optimizer(Emitter& out, std::int64_t parameters) {
+  check_overflow(out, parameters);
+  if (out.plan().update == Update::skipped) return;
   for (const Piece& piece : optimizer_pieces(out.plan().scenario.training, parameters))
     out.kernel(piece, Phase::optimizer);
 }

@@ -25,8 +25,10 @@ void write_forward(const Dense& dense, const Sharding& how, PieceWriter& w) {
   const std::int64_t here = how.micro_batch * product.outputs;
   if (dense.last)
     w.sweep("loss", whole, 5.0 * static_cast<double>(whole), 4 * whole);
-  else
+  else {
     w.sweep("relu", 2 * here, static_cast<double>(here));
+    w.leaves(here, Elementwise::whole, true);
+  }
 }
 
 void write_backward(const Dense& dense, const Sharding& how, PieceWriter& w) {
@@ -35,8 +37,10 @@ void write_backward(const Dense& dense, const Sharding& how, PieceWriter& w) {
   const std::int64_t here = how.micro_batch * product.outputs;
   if (dense.last)
     w.sweep("loss.grad", whole, 2.0 * static_cast<double>(whole), 4 * whole);
-  else
+  else {
     w.sweep("relu.grad", 3 * here, static_cast<double>(here));
+    w.leaves(here, Elementwise::whole, true);
+  }
   if (!dense.first) w.input_gradient(product);
   if (!dense.first && !dense.row && how.tensor > 1)
     w.exchange("fc.grad.all_reduce", CollectiveKind::all_reduce,

@@ -17,9 +17,14 @@ Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions&
     : plan_{plan},
       network_{network},
       options_{options},
+      weather_{plan.scenario.imperfection, plan.placement.world()},
       handovers_{handovers_of()},
-      cast_{network.cast(plan.uses, handovers_, options.fold)} {
+      cast_{network.cast(plan.uses, handovers_, options.fold && !weather_.tells_ranks_apart(),
+                         weather_.colours())} {
   const std::size_t places = cast_.begin.size() - 1;
+  worked_.resize(cast_.actors.size());
+  kernels_.resize(places);
+  exchanges_.resize(places);
   last_.resize(places);
   waits_.resize(places);
   beside_.resize(places);
@@ -173,7 +178,7 @@ void Emitter::join(Phase phase) {
 
 void Emitter::run_step(const TapeStep& step, std::uint32_t name, std::uint32_t beside) {
   if (const auto* work = std::get_if<Compute>(&step.piece->work))
-    return compute(name, *work, step.phase);
+    return compute(name, *work, step.phase, step.time, {&step.time, 1});
   const Ops ops = exchange_ops(step.use, Lane::layer, step.phase, name, last());
   if (beside > 0) {
     began(ops);
@@ -188,7 +193,7 @@ void Emitter::run_step(const TapeStep& step, std::uint32_t name, std::uint32_t b
 void Emitter::run_merged(const Block& block) {
   const Ops ops{next_op(), Cast::none};
   compute(phase_names_[static_cast<std::size_t>(block.step->phase)], {.fixed = block.time},
-          block.step->phase);
+          block.step->phase, block.time, block.kernels);
   const auto is_zero = [](Time time) { return time == Time{}; };
   if (std::all_of(block.exchanged.begin(), block.exchanged.end(), is_zero) &&
       std::all_of(block.hidden.begin(), block.hidden.end(), is_zero))
@@ -205,15 +210,35 @@ const std::vector<std::uint32_t>& Emitter::names(const Tape& tape) {
   return result;
 }
 
-void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase) {
+// What the weather touches takes a time of its own.
+Compute Emitter::in_weather(std::uint32_t actor, const Compute& work, Time planned,
+                            std::span<const Time> kernels) {
+  const Rank rank = cast_.actors[actor].rank;
+  if (!weather_.touches(rank)) return work;
+  Time as_planned, taken;
+  std::uint64_t number = kernels_[place_];
+  for (const Time kernel : kernels) {
+    as_planned += kernel;
+    taken += weather_.kernel(rank, number++, kernel);
+  }
+  const Time before = worked_[actor];
+  worked_[actor] += taken;
+  taken += weather_.pauses(rank, before, worked_[actor]);
+  return {.fixed = planned - as_planned + taken};
+}
+
+void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase, Time planned,
+                      std::span<const Time> kernels) {
   const OpId first = next_op();
   for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a) {
     after_.clear();
     add_waits(a);
-    step_.program.add_compute(cast_.actors[a].rank, Stream::compute, {name, microbatch_}, work,
+    step_.program.add_compute(cast_.actors[a].rank, Stream::compute, {name, microbatch_},
+                              weather_.is_calm() ? work : in_weather(a, work, planned, kernels),
                               after_);
     tag(phase, false, {}, {});
   }
+  kernels_[place_] += kernels.size();
   waits_[place_].clear();
   went_on_to({first, Cast::none});
   if (beside_kernels_.left == 0)
@@ -223,7 +248,9 @@ void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase) {
 }
 
 Emitter::Ops Emitter::kernel(const Piece& piece, Phase phase) {
-  compute(step_.program.name(piece.name), std::get<Compute>(piece.work), phase);
+  const auto& work = std::get<Compute>(piece.work);
+  const Time planned = weather_.is_calm() ? Time{} : plan_.time_of(work);
+  compute(step_.program.name(piece.name), work, phase, planned, {&planned, 1});
   return last();
 }
 
@@ -241,6 +268,7 @@ Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, st
                                    const Ops& after) {
   const Ops ops{next_op(), use};
   const Ops before = std::exchange(on_lane_[place_][at_lane(lane)], ops);
+  ++exchanges_[place_];
   for (const std::uint32_t number : slots_[use][place_].parties) {
     const Cast::Party& party = cast_.traffic[use].parties[number];
     after_.clear();
@@ -278,6 +306,7 @@ Emitter::Ops Emitter::exchange_of_all(std::uint32_t use, Phase phase) {
       if (is_member) add_waits(actor);
     }
     at_rest(cast_.actors[members.front()].pipeline_rank);
+    ++exchanges_[place_];
     add_exchange(use, parties[number], number, lane, {kind_names_[use], microbatch_});
     tag(phase, true, dimension_of(plan_.uses[use].family), plan_.uses[use].size);
   }
@@ -291,6 +320,7 @@ Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
   const auto traffic =
       static_cast<std::uint32_t>(plan_.uses.size() + (handover - handovers_.begin()));
   const Ops ops{next_op(), traffic};
+  ++exchanges_[place_];
   const std::uint32_t name = send_names_[lane == Lane::backward];
   for (const std::uint32_t number : slots_[traffic][place_].parties) {
     const std::uint32_t actor = cast_.traffic[traffic].parties[number].actors.front();

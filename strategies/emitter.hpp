@@ -13,6 +13,7 @@
 
 #include "strategies/lower.hpp"
 #include "strategies/step_network.hpp"
+#include "strategies/weather.hpp"
 
 namespace rehearse {
 
@@ -75,8 +76,9 @@ class Emitter {
   struct Block {
     const TapeStep* step = nullptr;  // one that stays alone, or the first of the merged
     bool merged = false;
-    bool is_whole = false;  // beside an exchange: what follows waits for that
-    Time time;              // of merged kernels and collectives
+    bool is_whole = false;      // beside an exchange: what follows waits for that
+    Time time;                  // of merged kernels and collectives
+    std::vector<Time> kernels;  // of them, each alone
     std::array<Time, dimension_count> exchanged{}, hidden{};  // as in MergedOp
   };
   struct Slot {                           // of a party's actors among the ops of one call
@@ -93,7 +95,12 @@ class Emitter {
   void run_step(const TapeStep& step, std::uint32_t name, std::uint32_t beside);
   void join(Phase phase);
   void run_merged(const Block& block);
-  void compute(std::uint32_t name, const Compute& work, Phase phase);
+  /// `kernels` are the times of those that the op stands for, `planned` is its own.
+  void compute(std::uint32_t name, const Compute& work, Phase phase, Time planned,
+               std::span<const Time> kernels);
+  Compute in_weather(std::uint32_t actor, const Compute& work, Time planned,
+                     std::span<const Time> kernels);
+  double network_factor(Rank first) const;
   Ops exchange_ops(std::uint32_t use, Lane lane, Phase phase, std::uint32_t name, const Ops& after);
   void add_exchange(std::uint32_t use, const Cast::Party& party, std::uint32_t number, Lane lane,
                     Label label);
@@ -113,6 +120,9 @@ class Emitter {
   const StepPlan& plan_;
   StepNetwork& network_;
   LowerOptions options_;
+  Weather weather_;
+  std::vector<Time> worked_;                        // kernel time so far, by actor
+  std::vector<std::uint64_t> kernels_, exchanges_;  // so far, by pipeline rank
   std::vector<StepNetwork::Handover> handovers_;
   const Cast& cast_;
   StepProgram step_;

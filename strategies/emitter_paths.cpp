@@ -32,18 +32,24 @@ const std::vector<Emitter::Block>& Emitter::blocks(const Tape& tape, std::size_t
     for (std::size_t k = exchange == nullptr ? 0 : 1; k <= step.beside; ++k)
       kernels += tape.steps[i + k].time;
     i += step.beside;
-    if (exchange != nullptr && !(with_exchanges && merges(step.use))) {
+    // Kernels of an imperfect machine take other times beside an exchange than those planned.
+    const bool joins = with_exchanges && (step.beside == 0 || weather_.is_calm());
+    if (exchange != nullptr && !(joins && merges(step.use))) {
       blocks.push_back({.step = &step});
-      if (step.beside > 0)
-        blocks.push_back({.step = &step + 1, .merged = true, .is_whole = true, .time = kernels});
+      if (step.beside == 0) continue;
+      blocks.push_back({.step = &step + 1, .merged = true, .is_whole = true, .time = kernels});
+      for (std::size_t k = 1; k <= step.beside; ++k)
+        blocks.back().kernels.push_back((&step + k)->time);
       continue;
     }
     if (blocks.empty() || !blocks.back().merged || blocks.back().is_whole)
       blocks.push_back({.step = &step, .merged = true});
-    if (exchange == nullptr)
-      blocks.back().time += kernels;
-    else
+    if (exchange != nullptr) {
       add_exchange_to(blocks.back(), step, kernels);
+      continue;
+    }
+    blocks.back().time += kernels;
+    blocks.back().kernels.push_back(kernels);
   }
   return blocks;
 }
@@ -105,21 +111,30 @@ void Emitter::add_message(std::uint32_t traffic, std::uint32_t number, Lane lane
       after_);
 }
 
+double Emitter::network_factor(Rank first) const {
+  return weather_.shakes_exchanges() ? weather_.exchange(first, exchanges_[place_]) : 1;
+}
+
+// In still weather a connection serves all exchanges of its party; else each has its own.
 ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t number) {
   ConnectionId& known = connections_[use][number];
-  if (known != no_connection) return known;
+  if (known != no_connection && !weather_.shakes_exchanges()) return known;
   const Cast::Party& party = cast_.traffic[use].parties[number];
   const RememberedCollective& cost = costs_[use]->entries[party.entry].cost;
   std::vector<Rank> ranks;
   for (const std::uint32_t actor : party.actors) ranks.push_back(cast_.actors[actor].rank);
-  known = step_.program.connect(connection_of(cost, std::move(ranks)));
-  step_.program.folded.push_back({party.crossings, latency_of(cost), party.stands_for});
+  const double factor = network_factor(ranks.front());
+  Connection connection = connection_of(cost, std::move(ranks));
+  connection.limit = connection.limit / factor;
+  const Time latency = Time::round(Seconds{latency_of(cost).seconds().count() * factor});
+  known = step_.program.connect(std::move(connection));
+  step_.program.folded.push_back({party.crossings, latency, party.stands_for});
   return known;
 }
 
 ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t number, Bytes size) {
   const auto [slot, is_new] = messages_.try_emplace({traffic, number, size.count()});
-  if (!is_new) return slot->second;
+  if (!is_new && !weather_.shakes_exchanges()) return slot->second;
   const Cast::Party& party = cast_.traffic[traffic].parties[number];
   if (options_.collectives == Collectives::whole) {
     const auto protocol = message_protocol_number(network_.topology());
@@ -132,11 +147,11 @@ ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t nu
                         .target = cast_.actors[party.actors[1]].rank};
   const Bytes wire{size.count() / LoadedLink::whole};
   const Seconds moving = size / path.rate;
+  const double factor = network_factor(connection.source);
   Time latency = path.latency;
-  if (wire == Bytes{0})
-    latency += Time::round(moving);
-  else
-    connection.limit = wire / moving;
+  if (wire == Bytes{0}) latency += Time::round(moving);
+  if (wire > Bytes{0}) connection.limit = wire / moving / factor;
+  if (factor != 1) latency = Time::round(Seconds{latency.seconds().count() * factor});
   slot->second = step_.program.connect(std::move(connection));
   step_.program.folded.push_back({party.crossings, latency, party.stands_for});
   return slot->second;

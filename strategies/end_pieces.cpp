@@ -17,10 +17,13 @@ void embedding_forward(const RankShare& r, PieceWriter& w) {
   if (r.model.learned_positions) {
     const std::int64_t added = r.model.token_types > 0 ? 2 : 1;
     w.sweep("embedding.positions", (2 + added) * inside, static_cast<double>(added * inside));
+    w.leaves(inside, Elementwise::whole, true);
   }
   if (r.model.norm_after) norm_forward(r, w, "embedding.norm");
-  if (r.how.dropout)
+  if (r.how.dropout) {
     w.sweep("embedding.dropout", 2 * outside, static_cast<double>(outside), outside);
+    w.leaves(outside, Elementwise::whole, true);
+  }
 }
 
 void embedding_backward(const RankShare& r, PieceWriter& w) {

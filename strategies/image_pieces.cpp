@@ -75,7 +75,8 @@ Piece ModuleWriter::product(std::string name, const ImageOp& op, const Gemm& gem
                      .traffic = Bytes{bytes},
                      .gemm = gemm,
                      .math = numbers_.math};
-  return {.name = std::move(name), .work = work};
+  const std::int64_t weights = op.output.channels * taps_of(op);
+  return {.name = std::move(name), .work = work, .weights = weights};
 }
 
 // It reads the image, not the matrix that the image stands for.
@@ -117,15 +118,18 @@ void ModuleWriter::forward(const ImageOp& op) {
     case ImageOpKind::convolution:
       return convolution_forward(op);
     case ImageOpKind::batch_norm:  // reads once for mean and variance, once to normalise
-      return forward_.sweep("batch_norm", 3 * out(op), 7 * each);
+      forward_.sweep("batch_norm", 3 * out(op), 7 * each);
+      return forward_.leaves(out(op), Elementwise::ends, false);
     case ImageOpKind::relu:
-      return forward_.sweep("relu", 2 * out(op), each);
+      forward_.sweep("relu", 2 * out(op), each);
+      return forward_.leaves(out(op), Elementwise::whole, true);
     case ImageOpKind::max_pool:  // and PyTorch's indices
       return forward_.sweep("max_pool", in(op) + out(op), static_cast<double>(in(op)), 8 * out(op));
     case ImageOpKind::average_pool:
       return forward_.sweep("average_pool", in(op) + out(op), static_cast<double>(in(op)));
     case ImageOpKind::add:
-      return forward_.sweep("add", 3 * out(op), each);
+      forward_.sweep("add", 3 * out(op), each);
+      return forward_.leaves(out(op), Elementwise::whole, false);
     case ImageOpKind::concatenate:
       return forward_.sweep("concatenate", 2 * out(op), 0);
     case ImageOpKind::dropout:
@@ -146,7 +150,8 @@ void ModuleWriter::backward(const ImageOp& op) {
     case ImageOpKind::batch_norm:  // sums over input and gradient, then both again; weights with it
       return backward_.sweep("batch_norm.grad", 5 * out(op), 12 * each);
     case ImageOpKind::relu:
-      return backward_.sweep("relu.grad", 3 * out(op), each);
+      backward_.sweep("relu.grad", 3 * out(op), each);
+      return backward_.leaves(out(op), Elementwise::whole, true);
     case ImageOpKind::max_pool:
       return backward_.sweep("max_pool.grad", in(op) + out(op), each, 8 * out(op));
     case ImageOpKind::average_pool:
@@ -168,8 +173,10 @@ void ModuleWriter::backward(const ImageOp& op) {
 
 void ModuleWriter::join(std::uint32_t tensor, std::int64_t ways) {
   const std::int64_t numbers = batch_ * module_.tensor(tensor).size();
-  for (std::int64_t i = 1; i < ways; ++i)
+  for (std::int64_t i = 1; i < ways; ++i) {
     backward_.sweep("join.grad", 3 * numbers, static_cast<double>(numbers));
+    backward_.leaves(numbers, Elementwise::whole, false);
+  }
 }
 
 // By tensor: how many operators take it, and the next module what goes out.

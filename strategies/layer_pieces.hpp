@@ -26,12 +26,19 @@ struct Exchange {
   friend bool operator==(const Exchange&, const Exchange&) = default;
 };
 
+/// How far a kernel goes element by element: `ends` so (a norm, once it has its sums), or `whole`.
+enum class Elementwise : std::uint8_t { no, ends, whole };
+
 struct Piece {
   std::string name;  // as a profiler would show it: "attention.qkv"
   std::variant<Compute, Exchange> work;
   bool of_weights = false;  // backward: what zero-bubble schedules put off (PyTorch's W)
   bool recomputed = false;  // forward: what selective recomputation runs again
   std::uint8_t beside = 0;  // an exchange: so many pieces after it do not wait for it
+  Elementwise elementwise = Elementwise::no;
+  bool result_is_kept = false;  // others than the next kernel read its result, too
+  Bytes result;                 // what it writes for the next one; 0: not said
+  std::int64_t weights = 0;     // of a product: how many it reads, or makes the gradient of
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "strategies/data_parallel.hpp"
+#include "strategies/gradient_compression.hpp"
+#include "strategies/loss_scaling.hpp"
 #include "strategies/shared_gradients.hpp"
 #include "strategies/zero.hpp"
 
@@ -34,6 +36,9 @@ class Lowering {
     for (std::uint32_t r = 0; r < ranks; ++r) {
       out_.at_rest(r);
       strategy_.begin_step(out_, r);
+      // The 16-bit copies that casts make of weights are there from forward to backward.
+      if (plan_.scenario.training.autocast)
+        out_.hold(r, MemoryKind::buffers, Bytes{2 * parameters_of(plan_, r)});
     }
     walk();
     for (std::uint32_t r = 0; r < ranks; ++r) {
@@ -184,6 +189,8 @@ class Lowering {
 }  // namespace
 
 std::unique_ptr<Strategy> make_strategy(const StepPlan& plan) {
+  if (plan.scenario.compression.method != CompressionKind::none)
+    return std::make_unique<CompressedDataParallel>();
   if (plan.scenario.parallelism.zero_stage == 0) return std::make_unique<DataParallel>();
   return std::make_unique<Zero>();
 }
@@ -193,6 +200,7 @@ StepProgram lower_step(StepPlan& plan, StepNetwork& network, const LowerOptions&
          (!options.fold && options.grain == Grain::kernels));
   const std::unique_ptr<Strategy> strategy = make_strategy(plan);
   strategy->plan(plan);
+  plan_overflow_check(plan);
   SharedGradients shared;
   shared.plan(plan);
   return Lowering(plan, network, options, *strategy, shared).run();

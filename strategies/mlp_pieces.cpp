@@ -50,6 +50,7 @@ void activation(const RankShare& r, PieceWriter& w, std::string_view where, std:
   const std::int64_t numbers = tokens * r.ffn;
   w.sweep(std::string{where} + (r.model.gated ? ".swiglu" : ".gelu"), (r.ups + 1) * numbers,
           12.0 * static_cast<double>(numbers));
+  w.leaves(numbers, Elementwise::whole, true);
 }
 
 // Reads the inputs and the gradient, writes the inputs' gradients.
@@ -58,6 +59,7 @@ void activation_grad(const RankShare& r, PieceWriter& w, std::string_view where,
   const std::int64_t numbers = tokens * r.ffn;
   w.sweep(std::string{where} + (r.model.gated ? ".swiglu.grad" : ".gelu.grad"),
           (2 * r.ups + 1) * numbers, 16.0 * static_cast<double>(numbers));
+  w.leaves(r.ups * numbers, Elementwise::whole, true);
 }
 
 // Copies tokens between their own order and that of experts: `tokens` in the one, `there` in the

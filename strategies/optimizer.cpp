@@ -5,8 +5,10 @@ namespace rehearse {
 
 namespace {
 
-bool has_master_copy(Precision precision) {
-  return precision != Precision::fp32 && precision != Precision::tf32;
+// With autocast the weights themselves are in fp32.
+bool has_master_copy(const Training& training) {
+  return training.precision != Precision::fp32 && training.precision != Precision::tf32 &&
+         !training.autocast;
 }
 
 std::int64_t moments(OptimizerKind kind) {
@@ -33,7 +35,7 @@ Piece kernel(std::string name, std::int64_t parameters, double flops, std::int64
 }  // namespace
 
 StateFormat state_format(const Training& training) {
-  const bool master = has_master_copy(training.precision);
+  const bool master = has_master_copy(training);
   const std::int64_t kept = master ? 2 : 4;  // fp8 is a format of products; weights stay 16 bits
   return {Bytes{kept}, Bytes{training.gradients_in_fp32 ? 4 : kept},
           Bytes{4 * moments(training.optimizer) + (master ? 4 : 0)}};
@@ -45,7 +47,7 @@ std::vector<Piece> optimizer_pieces(const Training& training, std::int64_t param
   const std::int64_t gradient = format.gradient.count(), state = format.state.count();
   const std::int64_t weight = format.parameter.count();
   // State is read and written; so is the weight, unless it is made anew from its master copy.
-  const bool master = has_master_copy(training.precision);
+  const bool master = has_master_copy(training);
   const std::int64_t update = gradient + 2 * state + (master ? weight : 2 * weight);
   std::vector<Piece> pieces;
   switch (training.optimizer) {

@@ -49,6 +49,13 @@ void PieceWriter::sweep(std::string name, std::int64_t numbers, double flops, st
   pieces_.push_back({.name = std::move(name), .work = work});
 }
 
+void PieceWriter::leaves(std::int64_t numbers, Elementwise how, bool is_kept) {
+  Piece& last = pieces_.back();
+  last.elementwise = how;
+  last.result = Bytes{numbers * numbers_.activation};
+  last.result_is_kept = is_kept;
+}
+
 void PieceWriter::exchange(std::string name, CollectiveKind kind, std::int64_t bytes,
                            std::uint8_t beside, Dimension dimension) {
   pieces_.push_back(
@@ -57,14 +64,16 @@ void PieceWriter::exchange(std::string name, CollectiveKind kind, std::int64_t b
 
 void PieceWriter::forward(const Product& p) {
   const Gemm gemm{p.tokens, p.outputs, p.inputs, p.copies};
-  pieces_.push_back(
-      {.name = std::string{p.name}, .work = product(gemm, numbers_, numbers_.activation, p.wide)});
+  pieces_.push_back({.name = std::string{p.name},
+                     .work = product(gemm, numbers_, numbers_.activation, p.wide),
+                     .weights = p.copies * p.inputs * p.outputs});
 }
 
 void PieceWriter::input_gradient(const Product& p) {
   const Gemm gemm{p.tokens, p.inputs, p.outputs, p.copies};
   pieces_.push_back({.name = joined(p.name, ".dgrad"),
-                     .work = product(gemm, numbers_, numbers_.activation, p.wide)});
+                     .work = product(gemm, numbers_, numbers_.activation, p.wide),
+                     .weights = p.copies * p.inputs * p.outputs});
 }
 
 // Accumulated in place over micro-batches: the gradient is read and written.
@@ -72,7 +81,8 @@ void PieceWriter::weight_gradient(const Product& p) {
   const Gemm gemm{p.inputs, p.outputs, p.tokens, p.copies};
   pieces_.push_back({.name = joined(p.name, ".wgrad"),
                      .work = product(gemm, numbers_, 2 * numbers_.gradient, p.wide),
-                     .of_weights = true});
+                     .of_weights = true,
+                     .weights = p.copies * p.inputs * p.outputs});
   if (!p.bias) return;
   const std::int64_t numbers = p.copies * p.tokens * p.outputs;
   sweep(joined(p.name, ".bias_grad"), numbers, static_cast<double>(numbers),

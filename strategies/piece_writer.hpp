@@ -48,6 +48,8 @@ class PieceWriter {
   void kernel(Piece piece) { pieces_.push_back(std::move(piece)); }
   void exchange(std::string name, CollectiveKind kind, std::int64_t bytes, std::uint8_t beside = 0,
                 Dimension dimension = Dimension::tensor);
+  /// The last piece leaves so many numbers for the next, element by element.
+  void leaves(std::int64_t numbers, Elementwise how, bool is_kept);
   /// The last piece is work of weights, or is run again by selective recomputation.
   void of_weights() { pieces_.back().of_weights = true; }
   void recomputed() { pieces_.back().recomputed = true; }

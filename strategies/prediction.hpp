@@ -40,6 +40,7 @@ struct Prediction {
   TimeUse mean;                    // over all ranks
   std::vector<RoleReport> roles;
   bool fits = true;
+  bool is_drawn = false;  // something of it comes from the scenario's seed
   struct Simulation {
     std::string engine;
     std::uint64_t ops = 0, events = 0;

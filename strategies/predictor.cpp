@@ -5,6 +5,7 @@
 
 #include "strategies/check_scenario.hpp"
 #include "strategies/step_schedule.hpp"
+#include "strategies/weather.hpp"
 #include "topology/fields.hpp"
 
 namespace rehearse {
@@ -122,6 +123,7 @@ Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
   told.tokens = told.samples * static_cast<double>(plan.seq_length);
   told.model_flops = plan.model_flops;
   told.peak = peak_of(device(), training.precision);
+  told.is_drawn = Weather(plan.scenario.imperfection, told.world).is_drawn();
   for (std::size_t r = 0; r < run.step.roles.size(); ++r)
     told.roles.push_back(report_on(accounts, run.timeline, run.step.roles[r], r, device()));
   told.fits = std::all_of(told.roles.begin(), told.roles.end(), [](const RoleReport& role) {
@@ -141,6 +143,10 @@ StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Wor
 }
 
 StepProgram StepPredictor::whole_program(const Scenario& scenario, const Workload& workload) {
+  if (scenario.imperfection.network_jitter > 0)
+    throw InputError(
+        "network_jitter is drawn for exchanges as a whole, and this way to run a step takes them "
+        "apart; leave it out, or use --engine fast");
   StepPlan what = plan(scenario, workload, 0);
   return lower_step(what, network(what.placement, scenario.collectives),
                     {.fold = false, .collectives = Collectives::whole});
@@ -171,11 +177,12 @@ Prediction StepPredictor::extrapolate(const Run& run, const SteadyState& steady,
 
 // The slowest stage's pace spreads to the others as they use up their slack; where some have not
 // got it yet, more rounds are tried, as many as it seems to take.
-Prediction StepPredictor::quick(const Scenario& scenario, const Workload& workload) {
+Prediction StepPredictor::quick(const Scenario& scenario, const Workload& workload, Update update) {
   const Parallelism& how = scenario.parallelism;
   const bool from_file = !how.schedule_csv.empty();
   // As few as every schedule takes: rounds of all ranks, and two of them for one in a V.
   StepPlan what = plan(scenario, workload, from_file ? 0 : 2 * how.pipeline);
+  what.update = update;
   const std::size_t all = what.batch.microbatches;
   const std::uint32_t round = microbatches_of_round(what.schedule);
   const auto from = [&](std::size_t few) {
@@ -184,7 +191,8 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   };
   // Warm-up, what it takes to settle, some rounds to compare, and the way out.
   std::size_t few = round > 1 ? 6 * round + all % round : 2 * how.pipeline + 6;
-  for (few = from(few); 4 * few < 3 * all && !from_file; few = from(few)) {
+  const bool repeats = !Weather(scenario.imperfection, what.placement.world()).is_drawn();
+  for (few = from(few); 4 * few < 3 * all && !from_file && repeats; few = from(few)) {
     what.schedule = schedule_for(how, few);
     const Run run = simulate(what, {.grain = Grain::blocks});
     const Settling settling = find_steady_state(run.step, run.timeline, round);

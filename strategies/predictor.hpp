@@ -36,7 +36,8 @@ class StepPredictor {
   };
   /// Throws InputError for what does not come out even.
   Answer predict(const Scenario& scenario, const Workload& workload, const Detail& detail);
-  Prediction quick(const Scenario& scenario, const Workload& workload);
+  Prediction quick(const Scenario& scenario, const Workload& workload,
+                   Update update = Update::done);
   /// Every rank's own ops, with whole collectives: for expand_collectives(), the reference engine
   /// and real executors.
   StepProgram whole_program(const Scenario& scenario, const Workload& workload);

@@ -37,6 +37,8 @@ Piece norm_kernel(const StepPlan& plan, std::int64_t parameters) {
 }  // namespace
 
 bool clips_gradients(const StepPlan& plan) {
+  const Compression& compression = plan.scenario.compression;
+  if (compression.method == CompressionKind::dgc && compression.local_clipping) return false;
   const std::optional<double>& longest = plan.scenario.training.clip_grad;
   return longest ? *longest > 0 : plan.seq_length > 0;
 }

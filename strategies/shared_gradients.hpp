@@ -41,7 +41,8 @@ class SharedGradients {
   std::optional<std::uint32_t> stages_;  // and over all of them
 };
 
-/// Whether the norm of the gradients is taken: as the scenario says, or for models of sequences.
+/// Whether the norm of the gradients is taken: as the scenario says, or for models of sequences;
+/// not where each rank clips its own before it sends them (DGC).
 bool clips_gradients(const StepPlan& plan);
 
 }  // namespace rehearse

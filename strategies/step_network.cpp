@@ -121,9 +121,10 @@ MessagePath StepNetwork::path(const Handover& handover, std::uint32_t message) {
 }
 
 const Cast& StepNetwork::cast(std::span<const CollectiveUse> uses,
-                              std::span<const Handover> handovers, bool fold) {
+                              std::span<const Handover> handovers, bool fold,
+                              std::span<const std::uint64_t> own) {
   std::vector<Traffic> traffic;
-  CastKey key{{}, {handovers.begin(), handovers.end()}, fold};
+  CastKey key{{}, {handovers.begin(), handovers.end()}, fold, {own.begin(), own.end()}};
   for (const CollectiveUse& wanted : uses) {
     Traffic& next = traffic.emplace_back();
     next.lane = static_cast<std::uint32_t>(lane_of(wanted));
@@ -145,7 +146,7 @@ const Cast& StepNetwork::cast(std::span<const CollectiveUse> uses,
     next.messages = messages(handover);
   }
   return casts_
-      .emplace(std::move(key), make_cast(pipeline_rank_, traffic, routing_.topology(), fold))
+      .emplace(std::move(key), make_cast(pipeline_rank_, traffic, routing_.topology(), fold, own))
       .first->second;
 }
 

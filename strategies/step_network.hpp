@@ -43,7 +43,7 @@ class StepNetwork {
 
   /// Who plays a step that uses these: traffic [0, uses) are the collectives, the rest hand-overs.
   const Cast& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,
-                   bool fold);
+                   bool fold, std::span<const std::uint64_t> own = {});
   Lane lane_of(const CollectiveUse& use) const;
   MessagePath path(const Handover& handover, std::uint32_t message);
   /// A collective that nothing else meets, begun together with kernels of this time at a rank.
@@ -68,7 +68,8 @@ class StepNetwork {
   std::map<FamilyKey, GroupFamily*> families_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Traffic::Message>> messages_;
   std::map<std::pair<const RememberedCollective*, std::int64_t>, Beside> beside_;
-  using CastKey = std::tuple<std::vector<const void*>, std::vector<Handover>, bool>;
+  using CastKey =
+      std::tuple<std::vector<const void*>, std::vector<Handover>, bool, std::vector<std::uint64_t>>;
   std::map<CastKey, Cast> casts_;
 };
 

@@ -7,6 +7,9 @@
 
 #include "sim/cost_model.hpp"
 #include "sim/error.hpp"
+#include "strategies/autocast.hpp"
+#include "strategies/fusion.hpp"
+#include "strategies/loss_scaling.hpp"
 #include "strategies/step_schedule.hpp"
 
 namespace rehearse {
@@ -130,6 +133,27 @@ bool has_halves(const Schedule& schedule) {
   return false;
 }
 
+// The passes over the pieces, in their order: casts are kernels that may be fused.
+PieceTable pieces_for(const Workload& workload, const Scenario& scenario) {
+  const Training& training = scenario.training;
+  PieceTable pieces(workload, sharding_of(workload, scenario.parallelism, training));
+  if (training.autocast) pieces.apply(autocast_layer);
+  if (training.fusion == Fusion::elementwise) pieces.apply(fused_layer);
+  return pieces;
+}
+
+// Only the last stage has a loss, and no other stage the same layers.
+void scale_loss(StepPlan& plan) {
+  StageWork& last = plan.works[plan.work_of.back()];
+  for (Tape* const tape : {&last.backward, &last.backward_input}) {
+    if (tape->steps.empty()) continue;
+    tape->steps.insert(
+        tape->steps.begin(),
+        {&scale_piece(), tape == &last.backward ? Phase::backward : Phase::backward_input});
+    for (std::uint32_t& end : tape->layer_end) ++end;
+  }
+}
+
 void deal_out(StepPlan& plan, const Workload& workload, const Accelerator& device,
               const CostModel& cost) {
   const Parallelism& how = plan.scenario.parallelism;
@@ -145,6 +169,7 @@ void deal_out(StepPlan& plan, const Workload& workload, const Accelerator& devic
     if (is_new) plan.works.push_back(work_of(plan.pieces, kinds, how, in_halves));
     plan.work_of.push_back(slot->second);
   }
+  if (plan.scenario.training.loss_scaling == LossScaling::dynamic) scale_loss(plan);
   Pricing price(plan, device, cost);
   for (StageWork& work : plan.works) {
     price(work.forward);
@@ -187,6 +212,8 @@ std::uint32_t StepPlan::use(const CollectiveUse& wanted) {
   return static_cast<std::uint32_t>(uses.size() - 1);
 }
 
+Time StepPlan::time_of(const Compute& work) const { return duration_of(work, *device, *cost); }
+
 std::size_t StepPlan::size(Family family) const {
   switch (family) {
     case Family::replicas:
@@ -215,13 +242,15 @@ StepPlan plan_step(const Scenario& scenario, const Workload& workload, std::size
       .placement = std::move(placement),
       .batch = batch,
       .schedule = schedule_for(how, microbatches),
-      .pieces = PieceTable(workload, sharding_of(workload, how, scenario.training)),
+      .pieces = pieces_for(workload, scenario),
       .works = {},
       .work_of = {},
       .uses = {},
       .model_flops = {},
       .seq_length = static_cast<std::size_t>(sequence_length(workload, scenario.training)),
-      .parameters = workload.parameters()};
+      .parameters = workload.parameters(),
+      .device = &device,
+      .cost = &cost};
   if (plan.schedule.rank_of.front() != plan.schedule.rank_of.back())
     plan.tied_copy = plan.pieces.copy_tied_parameters();
   deal_out(plan, workload, device, cost);

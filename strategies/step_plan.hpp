@@ -52,6 +52,9 @@ struct StageWork {
   std::int64_t parameters = 0;
 };
 
+/// A step whose gradients overflowed ends without its update (loss_scaling.hpp).
+enum class Update : std::uint8_t { done, skipped };
+
 struct StepPlan {
   Scenario scenario;
   Placement placement;
@@ -65,11 +68,17 @@ struct StepPlan {
   std::size_t seq_length = 0;          // tokens of a sample; 0: samples have none
   std::int64_t parameters = 0;         // of the whole model
   std::int64_t tied_copy = 0;          // parameters that the last stage holds of the first one's
+  std::vector<std::uint32_t> overflow_uses;  // of the check, one after the other
+  Update update = Update::done;
+  const Accelerator* device = nullptr;  // what computes every stage, and how it is priced; both
+  const CostModel* cost = nullptr;      // outlive the plan
 
   const StageWork& work(std::uint32_t stage) const { return works[work_of[stage]]; }
   /// The number of a use, which is added when it is new.
   std::uint32_t use(const CollectiveUse& use);
   std::size_t size(Family family) const;
+  /// Of a kernel alone.
+  Time time_of(const Compute& work) const;
 };
 
 /// Throws InputError with all that does not come out even. `device` computes every stage;

@@ -130,7 +130,7 @@ Sharding sharding_of(const Workload& workload, const Parallelism& parallelism,
                .expert_capacity = parallelism.expert_capacity,
                .expert_imbalance = parallelism.expert_imbalance,
                .precision = training.precision,
-               .gradients_in_fp32 = training.gradients_in_fp32,
+               .gradients_in_fp32 = training.gradients_in_fp32 || training.autocast,
                .flash_attention = training.flash_attention,
                .dropout = training.dropout > 0};
   if (training.seq_length > 0 && workload.sample == SampleKind::sequence)

@@ -67,6 +67,11 @@ class PieceTable {
   /// Parameters tied to those of another layer are held twice from now on: their owners stand on
   /// different pipeline ranks. Gives how many.
   std::int64_t copy_tied_parameters();
+  /// Replaces every layer by what the pass makes of it (autocast.hpp, fusion.hpp).
+  template <class Pass>
+  void apply(Pass&& pass) {
+    for (LayerPieces& kind : kinds_) kind = pass(std::move(kind));
+  }
 
  private:
   std::vector<LayerPieces> kinds_;

@@ -1,13 +1,15 @@
-// A file is read where it is named.
+// A file is read where it is named; what the scenario itself changes comes after it.
 #include "tools/calibrated.hpp"
 
 #include "sim/calibration.hpp"
+#include "sim/scenario_machine.hpp"
 
 namespace rehearse {
 
 Topology calibrated(const Scenario& scenario, Topology topology) {
-  if (scenario.calibration.empty()) return topology;
-  return apply(load_calibration(scenario.calibration), std::move(topology));
+  if (!scenario.calibration.empty())
+    topology = apply(load_calibration(scenario.calibration), std::move(topology));
+  return machine_for(scenario, std::move(topology));
 }
 
 std::string calibration_words(const Scenario& scenario) {

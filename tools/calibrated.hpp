@@ -1,4 +1,5 @@
-// The scenario's machine as it was measured, when the scenario names a calibration.
+// The scenario's machine as it was measured, when the scenario names a calibration, and as it runs:
+// with its bad cables and launched graphs.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace rehearse {
 
-/// The topology with the scenario's calibration laid over it; as it is when there is none. Throws
-/// InputError.
+/// The topology with the scenario's calibration laid over it, when there is one, and what else the
+/// scenario changes (sim/scenario_machine.hpp). Throws InputError.
 Topology calibrated(const Scenario& scenario, Topology topology);
 
 /// For reports: what stands behind the figures, with its own error.

@@ -5,12 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
+#include <thread>
 
 #include "sim/error.hpp"
 #include "sim/shaped_roofline.hpp"
 #include "strategies/check_scenario.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/commands.hpp"
+#include "tools/counts.hpp"
 #include "tools/output_file.hpp"
 #include "tools/predict_report.hpp"
 #include "tools/progress.hpp"
@@ -24,6 +26,7 @@ namespace {
 struct Options {
   std::string scenario, engine = "fast", json, csv, trace, trace_ranks;
   std::vector<std::string> sets;
+  std::optional<std::int64_t> threads;
   bool no_fold = false, explain = false, no_advice = false, quiet = false;
 };
 
@@ -70,6 +73,8 @@ std::vector<Rank> ranks_to_trace(const Options& options, const StepPredictor::An
 
 void predict(const Options& options) {
   check(options);
+  const std::size_t threads = counted("--threads", options.threads, 1024)
+                                  .value_or(std::max(1u, std::thread::hardware_concurrency()));
   LoadedScenario loaded = load_scenario(options.scenario, options.sets);
   check_scenario(loaded);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
@@ -87,15 +92,25 @@ void predict(const Options& options) {
     progress.show("simulating every transfer with " + options.engine);
     reference = run_reference(options.engine, loaded, predictor, cost);
   }
+  const std::optional<AverageStep> average =
+      average_step(loaded.scenario, loaded.workload, answer.prediction.step, predictor);
+  std::optional<StepTimes> times;
+  if (loaded.scenario.imperfection.seeds > 1) {
+    progress.show("simulating a step for each seed");
+    times = step_times(loaded.scenario, loaded.workload, loaded.topology, cost, threads);
+  }
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   const std::vector<Rank> ranks = ranks_to_trace(options, answer);
   PredictReport report{.loaded = loaded,
                        .answer = answer,
                        .parts = breakdown(answer.prediction, answer.step, answer.timeline),
                        .verdict = {},
-                       .cost = training_cost(loaded.scenario.training, answer.prediction),
+                       .average = average,
+                       .cost = training_cost(loaded.scenario.training, answer.prediction,
+                                             average ? average->step : answer.prediction.step),
                        .engine = options.engine,
                        .reference = reference,
+                       .times = std::move(times),
                        .wall = wall.count(),
                        .peak_memory = peak_memory_bytes()};
   progress.show("trying what else one could do");
@@ -133,6 +148,7 @@ void add_predict_command(CLI::App& app) {
   command->add_option("--csv", options->csv, "Write a row for each role as CSV");
   command->add_option("--trace", options->trace, "Write a trace for Perfetto (.json or .json.gz)");
   command->add_option("--trace-ranks", options->trace_ranks, "Which ranks it shows, as in 0-7,12");
+  command->add_option("--threads", options->threads, "For many seeds (default: all cores)");
   command->add_flag("--no-fold", options->no_fold, "Simulate every rank, also those alike");
   command->add_flag("--explain", options->explain, "The longest kernels and the critical path");
   command->add_flag("--no-advice", options->no_advice, "Do not predict what else one could do");

@@ -72,6 +72,17 @@ Json cost_json(const std::optional<TrainingCost>& cost) {
           {"currency", cost->price ? Json(cost->currency) : Json(nullptr)}};
 }
 
+Json times_json(const std::optional<StepTimes>& times) {
+  if (!times) return nullptr;
+  return {{"seeds", times->steps.size()},
+          {"mean_s", seconds(times->mean())},
+          {"p50_s", seconds(times->quantile(0.5))},
+          {"p90_s", seconds(times->quantile(0.9))},
+          {"p99_s", seconds(times->quantile(0.99))},
+          {"min_s", seconds(times->quantile(0))},
+          {"max_s", seconds(times->quantile(1))}};
+}
+
 Bytes highest_peak(const Prediction& told) {
   Bytes peak;
   for (const RoleReport& role : told.roles) peak = std::max(peak, role.peak_bytes);
@@ -92,45 +103,50 @@ std::string prediction_json(const PredictReport& report) {
   const Scenario& scenario = report.loaded.scenario;
   Json parts = Json::object();
   for (const BreakdownPart& part : report.parts) parts[part.name] = part.time.count();
-  const Json json{{"title", scenario.title},
-                  {"question", scenario.question},
-                  {"model", report.loaded.workload.name},
-                  {"parameters", told.parameters},
-                  {"cluster", report.loaded.topology.name},
-                  {"ranks", told.world},
-                  {"parallelism", layout_json(told, scenario.parallelism)},
-                  {"micro_batch_size", scenario.training.micro_batch_size},
-                  {"global_batch_size", told.samples},
-                  {"microbatches", told.microbatches},
-                  {"step_time_s", seconds(told.step)},
-                  {"step_time_ps", told.step.ps()},
-                  {"samples_per_s", told.samples_per_second()},
-                  {"tokens_per_s", told.tokens_per_second()},
-                  {"model_tflops_per_gpu", told.model_flops_per_gpu().count() * 1e-12},
-                  {"peak_tflops_per_gpu", told.peak.count() * 1e-12},
-                  {"mfu", told.mfu()},
-                  {"bubble_fraction", told.bubble_fraction()},
-                  {"exposed_communication_s", seconds(total(told.mean.exposed))},
-                  {"exposed_communication_by_dimension_s", by_dimension(told.mean.exposed)},
-                  {"compute_s", seconds(told.mean.compute)},
-                  {"peak_memory_bytes", highest_peak(told).count()},
-                  {"capacity_bytes", told.roles.front().capacity.count()},
-                  {"fits", told.fits},
-                  {"roles", roles_json(told)},
-                  {"breakdown", std::move(parts)},
-                  {"verdict", verdict_json(report.verdict)},
-                  {"training", cost_json(report.cost)},
-                  {"reference_step_time_s",
-                   report.reference ? Json(seconds(report.reference->step)) : Json(nullptr)},
-                  {"simulation",
-                   {{"engine", report.engine},
-                    {"ops", told.simulation.ops},
-                    {"events", told.simulation.events},
-                    {"wall_s", report.wall},
-                    {"peak_memory_bytes", report.peak_memory}}},
-                  {"calibration", calibration_words(scenario)},
-                  {"scenario_hash", fingerprint(scenario)},
-                  {"version", version()}};
+  const Json json{
+      {"title", scenario.title},
+      {"question", scenario.question},
+      {"model", report.loaded.workload.name},
+      {"parameters", told.parameters},
+      {"cluster", report.loaded.topology.name},
+      {"ranks", told.world},
+      {"parallelism", layout_json(told, scenario.parallelism)},
+      {"micro_batch_size", scenario.training.micro_batch_size},
+      {"global_batch_size", told.samples},
+      {"microbatches", told.microbatches},
+      {"step_time_s", seconds(told.step)},
+      {"step_time_ps", told.step.ps()},
+      {"samples_per_s", told.samples_per_second()},
+      {"tokens_per_s", told.tokens_per_second()},
+      {"model_tflops_per_gpu", told.model_flops_per_gpu().count() * 1e-12},
+      {"peak_tflops_per_gpu", told.peak.count() * 1e-12},
+      {"mfu", told.mfu()},
+      {"bubble_fraction", told.bubble_fraction()},
+      {"exposed_communication_s", seconds(total(told.mean.exposed))},
+      {"exposed_communication_by_dimension_s", by_dimension(told.mean.exposed)},
+      {"compute_s", seconds(told.mean.compute)},
+      {"peak_memory_bytes", highest_peak(told).count()},
+      {"capacity_bytes", told.roles.front().capacity.count()},
+      {"fits", told.fits},
+      {"roles", roles_json(told)},
+      {"breakdown", std::move(parts)},
+      {"verdict", verdict_json(report.verdict)},
+      {"training", cost_json(report.cost)},
+      {"seed",
+       report.answer.prediction.is_drawn ? Json(scenario.imperfection.seed) : Json(nullptr)},
+      {"step_time_distribution", times_json(report.times)},
+      {"average_step_time_s", report.average ? Json(seconds(report.average->step)) : Json(nullptr)},
+      {"reference_step_time_s",
+       report.reference ? Json(seconds(report.reference->step)) : Json(nullptr)},
+      {"simulation",
+       {{"engine", report.engine},
+        {"ops", told.simulation.ops},
+        {"events", told.simulation.events},
+        {"wall_s", report.wall},
+        {"peak_memory_bytes", report.peak_memory}}},
+      {"calibration", calibration_words(scenario)},
+      {"scenario_hash", fingerprint(scenario)},
+      {"version", version()}};
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

@@ -7,6 +7,8 @@
 
 #include "sim/scenario_file.hpp"
 #include "strategies/predictor.hpp"
+#include "strategies/step_average.hpp"
+#include "strategies/step_times.hpp"
 #include "tools/reference_step.hpp"
 #include "tools/step_breakdown.hpp"
 #include "tools/training_cost.hpp"
@@ -19,9 +21,11 @@ struct PredictReport {
   const StepPredictor::Answer& answer;
   std::vector<BreakdownPart> parts;
   Verdict verdict;
+  std::optional<AverageStep> average;  // where steps are not all alike
   std::optional<TrainingCost> cost;
   std::string engine = "fast";
   std::optional<ReferenceStep> reference;  // of another engine, when one was asked
+  std::optional<StepTimes> times;          // of all seeds, when there are several
   double wall = 0;                         // seconds that the prediction took, without neighbours
   std::int64_t peak_memory = 0;            // bytes of this process
 };

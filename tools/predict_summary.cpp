@@ -7,6 +7,7 @@
 
 #include "sim/explain.hpp"
 #include "strategies/placement.hpp"
+#include "strategies/weather.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/chart.hpp"
 #include "tools/predict_report.hpp"
@@ -37,6 +38,7 @@ class Summary {
   std::string text() {
     heading();
     figures();
+    distribution();
     where_time_goes();
     memory();
     verdict();
@@ -72,7 +74,10 @@ class Summary {
     put("layout   world {} = tp {} × pp {} × {}dp {}; {}\n", told_.world, told_.tensor,
         told_.pipeline, told_.context > 1 ? fmt::format("cp {} × ", told_.context) : "", told_.data,
         layout_words());
-    put("batch    {}\n\n", batch_words());
+    put("batch    {}\n", batch_words());
+    const std::string weather = describe(scenario_.imperfection);
+    if (!weather.empty()) put("weather  {}\n", weather);
+    put("\n");
   }
 
   std::string layout_words() const {
@@ -235,11 +240,34 @@ class Summary {
     return text + line + "\n";
   }
 
+  std::string seed_words() const {
+    const Imperfection& weather = scenario_.imperfection;
+    if (!told_.is_drawn) return "none (nothing is random)";
+    if (weather.seeds == 1) return fmt::to_string(weather.seed);
+    return fmt::format("{} (and up to {} for the distribution)", weather.seed,
+                       weather.seed + weather.seeds - 1);
+  }
+
+  void distribution() {
+    if (report_.average)
+      put("\nstep time of the average update, {} (ms): {}\n", report_.average->words,
+          grouped(report_.average->step.seconds().count() * 1e3, 3));
+    if (!report_.times) return;
+    const StepTimes& times = *report_.times;
+    const auto ms = [](Time time) { return grouped(time.seconds().count() * 1e3, 3); };
+    put("\nstep time over {} (ms): mean {}, p50 {}, p90 {}, p99 {}, min {}, max {}\n",
+        counted_noun(times.steps.size(), "seed"), ms(times.mean()), ms(times.quantile(0.5)),
+        ms(times.quantile(0.9)), ms(times.quantile(0.99)), ms(times.quantile(0)),
+        ms(times.quantile(1)));
+  }
+
   void cost() {
     if (!report_.cost) return;
     const TrainingCost& cost = *report_.cost;
-    put("\nthe whole training: {} steps, {} days, {} GPU-hours", grouped(cost.steps, 0),
-        grouped(cost.days, 2), grouped(cost.gpu_hours, 0));
+    const bool is_short = cost.days < 0.1;
+    put("\nthe whole training: {} steps, {} {}, {} GPU-hours", grouped(cost.steps, 0),
+        grouped(is_short ? cost.days * 24 * 60 : cost.days, 2), is_short ? "minutes" : "days",
+        grouped(cost.gpu_hours, 0));
     if (cost.price) put(", {} {}", grouped(*cost.price, 0), cost.currency);
     put("\n");
   }
@@ -251,8 +279,8 @@ class Summary {
           grouped(report_.reference->step.seconds().count() * 1e3, 3),
           percent(report_.reference->step.seconds()) - 100,
           grouped(static_cast<std::int64_t>(report_.reference->ops)));
-    put("\nscenario {}, seed none (nothing is random), rehearse {}, engine {}\n",
-        fingerprint(scenario_), version(), report_.engine);
+    put("\nscenario {}, seed {}, rehearse {}, engine {}\n", fingerprint(scenario_), seed_words(),
+        version(), report_.engine);
     put("{} ops simulated in {:.3f} s; calibration: {}\n",
         grouped(static_cast<std::int64_t>(simulation.ops)), report_.wall,
         calibration_words(scenario_));

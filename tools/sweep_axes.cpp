@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -61,7 +62,13 @@ std::string text_of(const Value& value) {
 
 bool Axis::changes_cluster() const {
   const Setting& first = settings.front();
-  return first.table == "cluster" || (first.key != nullptr && first.key->name == "calibration");
+  if (first.table == "cluster") return true;
+  // What machine_for() and a calibration read.
+  constexpr std::string_view of_the_machine[] = {"calibration",         "cuda_graph",
+                                                 "graph_node_overhead", "slow_cables",
+                                                 "slow_cable_factor",   "slow_cable_latency"};
+  return first.key != nullptr && std::find(std::begin(of_the_machine), std::end(of_the_machine),
+                                           first.key->name) != std::end(of_the_machine);
 }
 
 bool Axis::scales() const {

@@ -47,6 +47,16 @@ SweepPoint point_of(const Prediction& told) {
   return point;
 }
 
+bool runs_on_one_machine(const Scenario& a, const Scenario& b) {
+  const Imperfection &here = a.imperfection, &there = b.imperfection;
+  return a.cluster == b.cluster && a.calibration == b.calibration &&
+         a.training.cuda_graph == b.training.cuda_graph &&
+         a.training.graph_node_overhead == b.training.graph_node_overhead &&
+         here.slow_cables == there.slow_cables &&
+         here.slow_cable_factor == there.slow_cable_factor &&
+         here.slow_cable_latency == there.slow_cable_latency;
+}
+
 /// Points that share a machine and a model.
 struct Batch {
   std::vector<std::size_t> points;
@@ -88,8 +98,7 @@ class Sweep {
 
   void run(const Batch& batch) {
     const Scenario first = scenario_at(job_.loaded.scenario, job_.axes, batch.points.front());
-    const bool same_cluster = first.cluster == job_.loaded.scenario.cluster &&
-                              first.calibration == job_.loaded.scenario.calibration;
+    const bool same_cluster = runs_on_one_machine(first, job_.loaded.scenario);
     const bool same_model = first.model == job_.loaded.scenario.model;
     std::optional<Topology> topology;
     std::optional<Workload> workload;

@@ -15,7 +15,9 @@ struct TrainingCost {
   std::string currency;
 };
 
-/// Nothing when the scenario gives neither tokens nor epochs. The last step is a whole one.
-std::optional<TrainingCost> training_cost(const Training& training, const Prediction& prediction);
+/// Nothing when the scenario gives neither tokens nor epochs. The last step is a whole one. `step`
+/// is the time of the average one.
+std::optional<TrainingCost> training_cost(const Training& training, const Prediction& prediction,
+                                          Time step);
 
 }  // namespace rehearse

@@ -67,7 +67,8 @@ constexpr Gate open_gate{nowhere, Cost{}};
 // The source's own departure and the target's entry count too: they are the same on all routes.
 Cost cost_of(const Topology& topology, const Link& link) {
   const Device &from = topology[link.source], &to = topology[link.target];
-  const Time time = link.latency + Time::round(routed_message / link.bandwidth);
+  const BytesPerSecond sound{link.bandwidth.count() * link.worn};
+  const Time time = link.latency - link.delay + Time::round(routed_message / sound);
   Cost cost{.detours = 0, .time = time.ps(), .hops = 1};
   if (to.node != no_node && to.node != from.node) cost.detours += enters_node;
   if (from.kind == DeviceKind::gpu) cost.detours += leaves_gpu;

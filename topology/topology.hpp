@@ -27,12 +27,15 @@ struct Device {
 
 enum class LinkKind : std::uint8_t { nvlink, pcie, network, socket, memory, other };
 
-/// One direction of one cable. Latency is on the clock already, so equal paths tie exactly.
+/// One direction of one cable. Latency is on the clock already, so equal paths tie exactly. A cable
+/// that has gone bad is slower by `worn` and `delay` than when routes were laid, and they stay.
 struct Link {
   DeviceId source{}, target{};
   BytesPerSecond bandwidth;
   Time latency;
   LinkKind kind = LinkKind::other;
+  double worn = 1;
+  Time delay;
   friend bool operator==(const Link&, const Link&) = default;
 };
 

@@ -28,6 +28,31 @@ std::vector<std::string> keys_of(const std::string& object) {
   return keys;
 }
 
+TEST(PredictSeeds, GiveADistributionThatThreadsDoNotChange) {
+  const std::string jitter = "--no-advice --set kernel_jitter=0.1 --set seeds=12 ";
+  const json one = predict(jitter + "--threads 1"), many = predict(jitter + "--threads 5");
+  const json& times = one["step_time_distribution"];
+  EXPECT_EQ(times, many["step_time_distribution"]);
+  EXPECT_EQ(one["step_time_ps"], many["step_time_ps"]);
+  EXPECT_EQ(one["seed"], 1);
+  EXPECT_EQ(times["seeds"], 12);
+  const std::vector<std::string> order{"min_s", "p50_s", "p90_s", "p99_s", "max_s"};
+  for (std::size_t i = 1; i < order.size(); ++i) EXPECT_LE(times[order[i - 1]], times[order[i]]);
+  EXPECT_LT(times["min_s"], times["max_s"]);
+  EXPECT_NE(predict(jitter + "--set seed=99")["step_time_ps"], one["step_time_ps"]);
+  EXPECT_TRUE(predict("--no-advice")["seed"].is_null()) << "nothing is drawn";
+}
+
+TEST(PredictSeeds, AreNamedInTheSummary) {
+  const TemporaryFile file(small_scenario);
+  const Outcome outcome = shell("$R predict --quiet --no-advice " + file.path() +
+                                " --set rank_jitter=0.1 --set seed=41 --set seeds=3");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_NE(outcome.text.find("seed 41 (and up to 43 for the distribution)"), std::string::npos);
+  EXPECT_NE(outcome.text.find("step time over 3 seeds (ms): mean "), std::string::npos);
+  EXPECT_NE(outcome.text.find("weather  jitter of each rank 10 % (lognormal)"), std::string::npos);
+}
+
 TEST(PredictJson, HasExactlyThePromisedKeysInTheirOrder) {
   const TemporaryFile file(small_scenario);
   const Outcome outcome = shell("$R predict " + file.path() + " --json -");
@@ -60,6 +85,9 @@ TEST(PredictJson, HasExactlyThePromisedKeysInTheirOrder) {
                                                              "breakdown",
                                                              "verdict",
                                                              "training",
+                                                             "seed",
+                                                             "step_time_distribution",
+                                                             "average_step_time_s",
                                                              "reference_step_time_s",
                                                              "simulation",
                                                              "calibration",

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/support/scenario_file.hpp"
@@ -47,6 +48,26 @@ TEST(Sweep, PointsAreWhatPredictSays) {
     ++compared;
   }
   EXPECT_GE(compared, 60u);
+}
+
+// Keys that change the machine, and keys that draw.
+TEST(Sweep, PointsOfOtherMachinesAreToo) {
+  const TemporaryFile file(small_scenario);
+  const std::string cable = " --set slow_cables=[3] --set kernel_jitter=0.05";
+  const json told = sweep_json(
+      "--axis cuda_graph=false,true --axis slow_cable_factor=2,9 --axis seed=1,2" + cable);
+  ASSERT_EQ(told["points"].size(), 8u);
+  std::set<std::int64_t> times;
+  for (const json& point : told["points"]) {
+    std::string sets = cable;
+    for (const auto& [key, value] : point["set"].items())
+      sets += " --set " + key + "=" + value.get<std::string>();
+    const Outcome outcome = shell("$R predict " + file.path() + sets + " --no-advice --json -");
+    ASSERT_EQ(outcome.exit_code, 0) << sets << outcome.text;
+    EXPECT_EQ(json::parse(outcome.text)["step_time_ps"], point["step_time_ps"]) << sets;
+    times.insert(point["step_time_ps"].get<std::int64_t>());
+  }
+  EXPECT_EQ(times.size(), 8u) << "each key changes something";
 }
 
 TEST(Sweep, GivesTheSameBytesWhateverTheThreads) {

@@ -94,6 +94,28 @@ std::vector<Case> cases() {
          s.parallelism.broadcast_parameters = true;
        },
        false, 8},
+      {"imperfect ranks", catalog_machine("dgx-h100"), 2, 2, 2, 0,
+       [](Scenario& s) {
+         s.imperfection = {.seed = 5,
+                           .slow_ranks = {3},
+                           .slow_rank_factor = 1.3,
+                           .kernel_jitter = 0.1,
+                           .pause_every = 500_us,
+                           .pause_length = 70_us};
+       }},
+      {"deep gradient compression", catalog_machine("dgx-h100"), 1, 1, 1, 0,
+       [](Scenario& s) {
+         overlapped(s);
+         s.training.optimizer = OptimizerKind::momentum;
+         s.compression.method = CompressionKind::dgc;
+       }},
+      {"mixed precision", catalog_machine("dgx-a100"), 2, 1, 2, 1,
+       [](Scenario& s) {
+         s.training.precision = Precision::fp16;
+         s.training.loss_scaling = LossScaling::dynamic;
+         s.training.autocast = true;
+         s.training.fusion = Fusion::elementwise;
+       }},
   };
 }
 
@@ -139,7 +161,7 @@ TEST_P(TrainingStep, IsTheSameThreeWays) {
       << expanded.size() << " ops";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TrainingStep, testing::Range<std::size_t>(0, 20));
+INSTANTIATE_TEST_SUITE_P(Cases, TrainingStep, testing::Range<std::size_t>(0, 23));
 
 }  // namespace
 }  // namespace rehearse

@@ -264,5 +264,77 @@ TEST_F(RandomStrategies, FoldedOrNot) {
   });
 }
 
+/// Of 16 ranks: slow ones, pauses, jitter, each now and then.
+Imperfection random_weather(Draw& draw) {
+  Imperfection weather{.seed = draw.below(100)};
+  const auto some_ranks = [&] {
+    std::vector<std::size_t> ranks;
+    for (std::size_t r = 0; r < 16; ++r)
+      if (draw.once_in(5)) ranks.push_back(r);
+    return ranks;
+  };
+  weather.slow_ranks = some_ranks();
+  if (!weather.slow_ranks.empty()) weather.slow_rank_factor = draw.once_in(2) ? 1.7 : 1.01;
+  if (draw.once_in(2)) {
+    weather.pause_ranks = some_ranks();
+    weather.pause_every = draw.once_in(2) ? 300_us : 20_us;
+    weather.pause_length = 17_us;
+    weather.pause_together = draw.once_in(2);
+  }
+  if (draw.once_in(8)) weather.kernel_jitter = 0.3;
+  if (draw.once_in(8)) weather.rank_jitter = 0.1;
+  if (draw.once_in(8)) weather.network_jitter = 0.2;
+  return weather;
+}
+
+// What breaks the symmetry unfolds what it touches, and no more of it is needed.
+TEST_F(RandomStrategies, InAnyWeatherFoldedOrNotQuickOrNot) {
+  std::size_t folded = 0, number = 0;
+  over_jobs(2000, 60, [&](StepPredictor& predictor, TrainingJob job) {
+    Draw draw(++number);
+    job.scenario.imperfection = random_weather(draw);
+    const StepPredictor::Answer answer = predictor.predict(job.scenario, job.model, {});
+    expect_same_days(answer, predictor.predict(job.scenario, job.model, {.fold = false}));
+    expect_same(answer.prediction,
+                predictor.predict(job.scenario, job.model, {.grain = Grain::blocks}).prediction);
+    expect_same(answer.prediction, predictor.quick(job.scenario, job.model));
+    folded += answer.prediction.roles.size() < 16;
+  });
+  EXPECT_GT(folded, 15u) << "slow ranks leave the others alike";
+}
+
+/// Compression, mixed precision and fusion, as far as the strategy allows.
+void draw_methods(Draw& draw, Scenario& scenario) {
+  Training& training = scenario.training;
+  training.precision = draw.once_in(2) ? Precision::fp16 : Precision::bf16;
+  if (training.precision == Precision::fp16 && draw.once_in(2))
+    training.loss_scaling = LossScaling::dynamic;
+  training.autocast = draw.once_in(3);
+  if (draw.once_in(2)) training.fusion = Fusion::elementwise;
+  training.dropout = draw.once_in(2) ? 0.1 : 0;
+  const std::size_t data = 16 / (scenario.parallelism.tensor * scenario.parallelism.pipeline);
+  if (scenario.parallelism.zero_stage > 0 || data == 1) return;
+  const auto methods = {CompressionKind::none, CompressionKind::int8, CompressionKind::dgc};
+  scenario.compression.method = draw.of(std::vector(methods));
+  scenario.compression.sparsity = draw.once_in(2) ? 0.9 : 0.999;
+  if (scenario.compression.method == CompressionKind::dgc)
+    training.optimizer = draw.once_in(2) ? OptimizerKind::sgd : OptimizerKind::momentum;
+}
+
+TEST_F(RandomStrategies, WithAnyMethodFoldedOrNotQuickOrNot) {
+  std::size_t number = 0, compressed = 0;
+  over_jobs(3000, 60, [&](StepPredictor& predictor, TrainingJob job) {
+    Draw draw(++number);
+    draw_methods(draw, job.scenario);
+    const StepPredictor::Answer answer = predictor.predict(job.scenario, job.model, {});
+    expect_same_days(answer, predictor.predict(job.scenario, job.model, {.fold = false}));
+    expect_same(answer.prediction,
+                predictor.predict(job.scenario, job.model, {.grain = Grain::blocks}).prediction);
+    expect_same(answer.prediction, predictor.quick(job.scenario, job.model));
+    compressed += job.scenario.compression.method != CompressionKind::none;
+  });
+  EXPECT_GT(compressed, 5u);
+}
+
 }  // namespace
 }  // namespace rehearse

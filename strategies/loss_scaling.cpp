@@ -1,0 +1,46 @@
+// A kernel over all gradients, and a few bytes over the ranks that share them out.
+#include "strategies/loss_scaling.hpp"
+
+#include "strategies/optimizer.hpp"
+
+namespace rehearse {
+
+const Piece& scale_piece() {
+  static const Piece piece{
+      .name = "loss.scale",
+      .work = Compute{.flops = Flops{1}, .traffic = Bytes{8}, .math = Precision::fp32}};
+  return piece;
+}
+
+Piece unscale_piece(const Training& training, std::int64_t parameters) {
+  const std::int64_t gradient = state_format(training).gradient.count();
+  return {.name = "loss.unscale_check",
+          .work = Compute{.flops = Flops{2 * static_cast<double>(parameters)},
+                          .traffic = Bytes{2 * gradient * parameters},
+                          .math = Precision::fp32}};
+}
+
+void plan_overflow_check(StepPlan& plan) {
+  plan.overflow_uses.clear();  // a plan may be lowered more than once
+  if (plan.scenario.training.loss_scaling != LossScaling::dynamic) return;
+  const auto join = [&](Family family) {
+    if (plan.size(family) > 1)
+      plan.overflow_uses.push_back(plan.use({family, CollectiveKind::all_reduce, Bytes{4}}));
+  };
+  join(Family::tensor);
+  if (plan.scenario.parallelism.zero_stage > 0) join(Family::shards);
+}
+
+void check_overflow(Emitter& out, std::int64_t parameters) {
+  const StepPlan& plan = out.plan();
+  if (plan.scenario.training.loss_scaling != LossScaling::dynamic || parameters == 0) return;
+  out.kernel(unscale_piece(plan.scenario.training, parameters), Phase::optimizer);
+  Emitter::Ops told = out.last();
+  for (const std::uint32_t use : plan.overflow_uses) {
+    const Lane lane = plan.uses[use].family == Family::tensor ? Lane::layer : Lane::gradients;
+    // Each of them goes on what the one before it has told.
+    out.wait_for(told = out.exchange_after(use, lane, Phase::optimizer, told));
+  }
+}
+
+}  // namespace rehearse

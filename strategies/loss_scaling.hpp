@@ -1,0 +1,27 @@
+// Dynamic loss scaling (Micikevicius et al. 2018, section 3.2): small gradients vanish in fp16, so
+// the loss is multiplied by a scale before the backward pass, and the gradients divided by it
+// after.
+//
+//   [loss] ─[× scale]─▶ backward … reduce ─[÷ scale, any inf or nan?]─[all-reduce 4 B]─▶ optimizer
+//
+// An inf or nan anywhere: nobody updates, and the scale is halved. After `loss_scale_window` good
+// steps it doubles, so in the steady state about one step of so many overflows and is skipped.
+#pragma once
+
+#include "strategies/emitter.hpp"
+
+namespace rehearse {
+
+/// The kernel in front of the backward pass: one number.
+const Piece& scale_piece();
+/// Divides and checks the gradients of so many parameters: each is read and written.
+Piece unscale_piece(const Training& training, std::int64_t parameters);
+
+/// Adds the exchanges of the check. Ranks of one pipeline place hear of each other: those that
+/// have different gradients, along tp and where ZeRO cuts. (Replicas have the same: inf and nan
+/// survive the sum.)
+void plan_overflow_check(StepPlan& plan);
+/// Emits the check, when the scenario asks for it; the next kernel waits for it.
+void check_overflow(Emitter& out, std::int64_t parameters);
+
+}  // namespace rehearse
