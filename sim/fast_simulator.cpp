@@ -105,7 +105,7 @@ class EventLoop {
         units_{units},
         alone_{alone},
         timeline_{timeline},
-        network_{sharing.capacities(), sharing.longest()},
+        network_{sharing.capacities(), sharing.longest(), FlowNetwork::Tells::next},
         waiting_{program},
         queues_{program} {}
 

@@ -12,6 +12,7 @@
 #include "strategies/placement.hpp"
 #include "strategies/schedules/schedule_csv.hpp"
 #include "strategies/schedules/schedules.hpp"
+#include "strategies/server_plan.hpp"
 #include "strategies/tensor_parallel.hpp"
 
 namespace rehearse {
@@ -99,6 +100,11 @@ std::vector<KeyProblem> scenario_problems(const Scenario& scenario, const Worklo
                                           const Topology& topology) {
   const Parallelism& p = scenario.parallelism;
   const Training& t = scenario.training;
+  if (scenario.parameter_server != ParameterServer{}) {
+    KeyProblems problems = server_problems(scenario, workload, topology);
+    if (problems.empty()) add(problems, cutting_problems(workload, p, t));
+    return problems;
+  }
   KeyProblems problems = placement_problems(p, topology.rank_count());
   add(problems, cutting_problems(workload, p, t));
   if (problems.empty()) {

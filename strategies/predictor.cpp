@@ -5,6 +5,7 @@
 
 #include "strategies/account.hpp"
 #include "strategies/check_scenario.hpp"
+#include "strategies/server_run.hpp"
 #include "strategies/steady.hpp"
 #include "strategies/step_schedule.hpp"
 #include "topology/fields.hpp"
@@ -167,6 +168,8 @@ std::optional<Prediction> StepPredictor::extrapolate(const Answer& answer, const
 }
 
 Prediction StepPredictor::quick(const Scenario& scenario, const Workload& workload) {
+  if (scenario.parameter_server.servers > 0)
+    return predict_servers(scenario, workload, topology_, cost_, true).prediction;
   const Parallelism& how = scenario.parallelism;
   const bool from_file = !how.schedule_csv.empty();
   // As few as every schedule takes: rounds of all ranks, and two of them for one in a V.
