@@ -9,6 +9,7 @@
 
 #include "sim/error.hpp"
 #include "strategies/collectives/algorithms.hpp"
+#include "strategies/local_sgd.hpp"
 #include "strategies/placement.hpp"
 #include "strategies/schedules/schedule_csv.hpp"
 #include "strategies/schedules/schedules.hpp"
@@ -107,6 +108,7 @@ std::vector<KeyProblem> scenario_problems(const Scenario& scenario, const Worklo
   }
   KeyProblems problems = placement_problems(p, topology.rank_count());
   add(problems, cutting_problems(workload, p, t));
+  if (problems.empty()) add(problems, local_problems(scenario, topology.rank_count()));
   if (problems.empty()) {
     const Placement placement{p, topology.rank_count()};
     const std::size_t data = placement.size(Dimension::data);

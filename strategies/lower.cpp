@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "strategies/data_parallel.hpp"
+#include "strategies/local_sgd.hpp"
 #include "strategies/zero.hpp"
 
 namespace rehearse {
@@ -15,16 +16,21 @@ class Lowering {
  public:
   Lowering(const StepPlan& plan, StepNetwork& network, const LowerOptions& options,
            Strategy& strategy)
-      : plan_{plan}, schedule_{plan.schedule}, strategy_{strategy}, out_{plan, network, options} {
-    const std::size_t cells = schedule_.stages * schedule_.microbatches;
-    forward_.resize(cells);
-    backward_.resize(cells);
-    forward_done_.resize(cells);
-    backward_done_.resize(cells);
-    seen_.resize(schedule_.stages);
-  }
+      : plan_{plan}, schedule_{plan.schedule}, strategy_{strategy}, out_{plan, network, options} {}
 
   StepProgram run() {
+    for (std::size_t step = simulated_steps(plan_.scenario); step > 0; --step) run_step();
+    return out_.finish();
+  }
+
+ private:
+  void run_step() {
+    const std::size_t cells = schedule_.stages * schedule_.microbatches;
+    forward_.assign(cells, {});
+    backward_.assign(cells, {});
+    forward_done_.assign(cells, false);
+    backward_done_.assign(cells, false);
+    seen_.assign(schedule_.stages, {});
     const auto ranks = static_cast<std::uint32_t>(schedule_.ranks.size());
     for (std::uint32_t r = 0; r < ranks; ++r) {
       out_.at(r, stage_on(r), 0);
@@ -35,10 +41,8 @@ class Lowering {
       out_.at(r, stage_on(r), 0);
       strategy_.end_step(out_, r);
     }
-    return out_.finish();
   }
 
- private:
   void walk() {
     std::vector<std::size_t> next(schedule_.ranks.size());
     bool moved = true;
@@ -177,6 +181,7 @@ class Lowering {
 }  // namespace
 
 std::unique_ptr<Strategy> make_strategy(const StepPlan& plan) {
+  if (plan.scenario.local_sgd.interval > 0) return std::make_unique<LocalSgdStrategy>();
   if (plan.scenario.parallelism.zero_stage == 0) return std::make_unique<DataParallel>();
   return std::make_unique<Zero>();
 }

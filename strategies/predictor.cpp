@@ -5,6 +5,7 @@
 
 #include "strategies/account.hpp"
 #include "strategies/check_scenario.hpp"
+#include "strategies/local_sgd.hpp"
 #include "strategies/server_run.hpp"
 #include "strategies/steady.hpp"
 #include "strategies/step_schedule.hpp"
@@ -123,6 +124,8 @@ StepPredictor::Answer StepPredictor::run(StepPlan& plan, const LowerOptions& opt
   told.fits = std::all_of(told.roles.begin(), told.roles.end(), [](const RoleReport& role) {
     return role.capacity == Bytes{0} || role.peak_bytes <= role.capacity;
   });
+  if (const std::size_t steps = simulated_steps(plan.scenario); steps > 1)
+    average_steps(told, steps);
   average_roles(told);
   told.simulation = {"fast", answer.step.program.size(), answer.timeline.events};
   return answer;
@@ -171,6 +174,10 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   if (scenario.parameter_server.servers > 0)
     return predict_servers(scenario, workload, topology_, cost_, true).prediction;
   const Parallelism& how = scenario.parallelism;
+  if (scenario.local_sgd.interval > 0) {  // its steps are not alike, so none is left out
+    StepPlan all = plan(scenario, workload, 0);
+    return run(all, {.grain = Grain::blocks}).prediction;
+  }
   const bool from_file = !how.schedule_csv.empty();
   // As few as every schedule takes: rounds of all ranks, and two of them for one in a V.
   StepPlan what = plan(scenario, workload, from_file ? 0 : 2 * how.pipeline);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/calibrated.hpp"
+#include "tools/local_summary.hpp"
 #include "tools/predict_report.hpp"
 #include "tools/version.hpp"
 
@@ -65,11 +66,35 @@ Json verdict_json(const Verdict& verdict) {
 
 Json cost_json(const std::optional<TrainingCost>& cost) {
   if (!cost) return nullptr;
+  Json target;
+  if (cost->target)
+    target = {{"gradient_noise_scale", cost->target->noise_scale},
+              {"data_efficiency", cost->target->data_efficiency},
+              {"steps", cost->target->steps},
+              {"days", cost->target->days}};
   return {{"steps", cost->steps},
           {"days", cost->days},
+          {"work_flop", cost->law.work},
+          {"kernel_efficiency", cost->law.kernel_efficiency},
+          {"parallel_efficiency", cost->law.parallel_efficiency},
+          {"time_to_target", std::move(target)},
           {"gpu_hours", cost->gpu_hours},
           {"price", cost->price ? Json(*cost->price) : Json(nullptr)},
           {"currency", cost->price ? Json(cost->currency) : Json(nullptr)}};
+}
+
+Json local_json(const PredictReport& report) {
+  const Scenario& scenario = report.loaded.scenario;
+  if (scenario.local_sgd.interval == 0) return nullptr;
+  const LocalStepMeans means =
+      local_step_means(scenario, report.answer.step, report.answer.timeline);
+  const auto kind = [](const LocalStepMeans::Kind& steps) {
+    return Json{{"steps", steps.steps}, {"mean_s", steps.mean}};
+  };
+  return {{"simulated_steps", simulated_steps(scenario)},
+          {"synchronous", kind(means.synchronous)},
+          {"local", kind(means.local)},
+          {"averaging", kind(means.averaging)}};
 }
 
 Bytes highest_peak(const Prediction& told) {
@@ -102,6 +127,7 @@ std::string prediction_json(const PredictReport& report) {
                   {"micro_batch_size", scenario.training.micro_batch_size},
                   {"global_batch_size", told.samples},
                   {"microbatches", told.microbatches},
+                  {"local_sgd", local_json(report)},
                   {"step_time_s", seconds(told.step)},
                   {"step_time_ps", told.step.ps()},
                   {"samples_per_s", told.samples_per_second()},

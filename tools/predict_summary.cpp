@@ -9,6 +9,7 @@
 #include "strategies/placement.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/chart.hpp"
+#include "tools/local_summary.hpp"
 #include "tools/predict_report.hpp"
 #include "tools/step_picture.hpp"
 #include "tools/version.hpp"
@@ -107,6 +108,9 @@ class Summary {
     row("prediction of one step", "");
     put("|{:-<42}|{:-<53}|\n", "", "");
     row("elapsed time per iteration (ms)", grouped(told_.step.seconds().count() * 1e3, 3));
+    for (const auto& [name, value] :
+         local_rows(scenario_, report_.answer.step, report_.answer.timeline))
+      row(name, value);
     row("throughput per GPU (TFLOP/s/GPU)",
         fmt::format("{:.1f}", told_.model_flops_per_gpu().count() * 1e-12));
     row("MFU", fmt::format("{:.1f} % of {:.5g} TFLOP/s, the device's {} peak", 100 * told_.mfu(),
@@ -241,7 +245,7 @@ class Summary {
     put("\nthe whole training: {} steps, {} days, {} GPU-hours", grouped(cost.steps, 0),
         grouped(cost.days, 2), grouped(cost.gpu_hours, 0));
     if (cost.price) put(", {} {}", grouped(*cost.price, 0), cost.currency);
-    put("\n");
+    put("\n{}", scaling_words(cost));
   }
 
   void footer() {

@@ -21,9 +21,9 @@ std::string_view words_of(ServerMode mode) {
 }
 
 std::string in_milliseconds(const Spread& spread) {
-  return fmt::format("mean {}, p50 {}, p90 {}, max {}", grouped(spread.mean * 1e3, 3),
-                     grouped(spread.p50 * 1e3, 3), grouped(spread.p90 * 1e3, 3),
-                     grouped(spread.most * 1e3, 3));
+  const auto ms = [](double seconds) { return grouped(seconds * 1e3, seconds < 0.1 ? 3 : 1); };
+  return fmt::format("mean {}, p50 {}, p90 {}, max {}", ms(spread.mean), ms(spread.p50),
+                     ms(spread.p90), ms(spread.most));
 }
 
 class Summary {
@@ -141,10 +141,12 @@ class Summary {
   }
 
   void footer() {
-    if (told_.cost)
+    if (told_.cost) {
       put("\nthe whole training: {} steps of all workers, {} days, {} GPU-hours\n",
           grouped(told_.cost->steps, 0), grouped(told_.cost->days, 2),
           grouped(told_.cost->gpu_hours, 0));
+      put("{}", scaling_words(*told_.cost));
+    }
     if (told_.reference)
       put("\nthe whole run takes {} ms; in {} {} ms\n",
           grouped(report_.makespan.seconds().count() * 1e3, 3), told_.engine,
