@@ -26,7 +26,7 @@
 
 #include "sim/compute_units.hpp"
 #include "sim/served_queues.hpp"
-#include "sim/stream_table.hpp"
+#include "sim/simgrid_waiting.hpp"
 
 namespace rehearse {
 
@@ -43,40 +43,6 @@ constexpr std::array settings{
 
 // What a rank computes in a second, in picoseconds of a kernel alone.
 constexpr double unit_speed = 1e12;
-
-/// Who waits for whom: by op, how many must go first, the ops that name it, and the one behind it
-/// on its stream.
-struct Waiting {
-  std::vector<std::uint32_t> pending, begin;
-  std::vector<OpId> next, behind;
-
-  explicit Waiting(const Program& program);
-  std::span<const OpId> successors(OpId id) const {
-    return std::span{next}.subspan(begin[index(id)], begin[index(id) + 1] - begin[index(id)]);
-  }
-};
-
-Waiting::Waiting(const Program& program)
-    : pending(program.size()), begin(program.size() + 1), behind(program.size(), no_op) {
-  const StreamTable streams{program};
-  std::vector<OpId> last(streams.size(), no_op);
-  for (std::size_t i = 0; i < program.size(); ++i) {
-    const auto id = static_cast<OpId>(i);
-    for (const OpId before : program.after(id)) ++begin[index(before) + 1];
-    pending[i] = static_cast<std::uint32_t>(program.after(id).size());
-    if (is_queue(program[id].stream)) continue;
-    OpId& previous = last[streams.number(program[id].rank, program[id].stream)];
-    pending[i] += previous != no_op;
-    if (previous != no_op) behind[index(previous)] = id;
-    previous = id;
-  }
-  for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
-  next.resize(begin.back());
-  std::vector<std::uint32_t> fill(begin.begin(), begin.end() - 1);
-  for (std::size_t i = 0; i < program.size(); ++i)
-    for (const OpId before : program.after(static_cast<OpId>(i)))
-      next[fill[index(before)]++] = static_cast<OpId>(i);
-}
 
 /// The platform: each link of the Topology that is crossed, and for each different way one host
 /// whose route to the common target is exactly that way. Multicasts need no special case.

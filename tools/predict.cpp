@@ -79,7 +79,8 @@ void predict_with_servers(const Options& options, const LoadedScenario& loaded) 
   progress.show("simulating every worker's steps");
   const ShapedRoofline cost;
   const auto start = std::chrono::steady_clock::now();
-  const bool whole = options.no_fold || options.engine != "fast";
+  // The reference engine and a trace show every server; the answer is the same.
+  const bool whole = options.no_fold || options.engine != "fast" || trace != nullptr;
   const ServerAnswer answer =
       predict_servers(loaded.scenario, loaded.workload, loaded.topology, cost, !whole);
   Routing routing{loaded.topology};

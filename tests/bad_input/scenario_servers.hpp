@@ -33,7 +33,7 @@ inline const std::vector<Case> scenario_servers{
            "asynchronous no bound"),
     on_dgx("staleness_zero",
            "[parameter_server]\nservers = 1\nserver_mode = \"bounded\"\nstaleness = 0\n",
-           "s.toml:9:13: error: 'staleness' must be at least 1"),
+           "s.toml:9:13: error: 'staleness' must be at least 1, not 0"),
     on_dgx("servers_on_every_node", "[parameter_server]\nservers = 3\n",
            "s.toml:7:11: error: 3 servers on nodes of their own leave no worker: the cluster has 3 "
            "nodes; add nodes, or set server_placement to colocated"),
