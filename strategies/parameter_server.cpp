@@ -114,14 +114,23 @@ class ServerLowering {
         if (plan_.buckets[b].parts[s].parameters > 0) visit(b, s, plan_.buckets[b].parts[s]);
   }
 
-  OpId kernel(std::uint32_t w, std::uint32_t name, Time time, std::size_t bucket) {
-    accesses_.clear();
+  void touch(std::size_t bucket, bool makes_gradients) {
     for (std::size_t s = 0; s < ways_.servers; ++s) {
       const ServerPart& part = plan_.buckets[bucket].parts[s];
       const std::size_t number = part_number(bucket, s);
       accesses_.push_back({at_worker(parameters, number, part.pulled), false});
-      if (name != forward_) accesses_.push_back({at_worker(gradients, number, part.pushed), true});
+      if (makes_gradients) accesses_.push_back({at_worker(gradients, number, part.pushed), true});
     }
+  }
+
+  OpId kernel(std::uint32_t w, std::uint32_t name, Time time, std::size_t bucket) {
+    accesses_.clear();
+    touch(bucket, name != forward_);
+    return work(w, name, time);
+  }
+
+  // A stretch of a worker's kernels, after what is in after_.
+  OpId work(std::uint32_t w, std::uint32_t name, Time time) {
     return out_.program.add_compute(plan_.workers[w], Stream::compute, label(name),
                                     {.flops = {}, .traffic = {}, .fixed = time}, after_, accesses_);
   }
@@ -144,8 +153,9 @@ class ServerLowering {
       for (const ServerBucket& bucket : plan_.buckets)
         time += static_cast<std::int64_t>(plan_.microbatches - 1) *
                 (bucket.forward[kind] + bucket.backward[kind]);
-      out_.program.add_compute(plan_.workers[w], Stream::compute, label(middle_),
-                               {.flops = {}, .traffic = {}, .fixed = time}, {});
+      accesses_.clear();
+      for (std::size_t b = 0; b < buckets; ++b) touch(b, true);
+      work(w, middle_, time);
     }
     for (std::size_t b = 0; b < buckets; ++b) {
       after_.clear();

@@ -91,6 +91,7 @@ StepNetwork& StepPredictor::network(const Placement& placement, const Collective
 
 StepPlan StepPredictor::plan(const Scenario& scenario, const Workload& workload,
                              std::size_t microbatches) {
+  ASSERT(scenario.parameter_server.servers == 0);  // predict_servers() is for those
   Problems problems;
   for (const KeyProblem& problem : scenario_problems(scenario, workload, topology_))
     problems.push_back({{}, problem.message});

@@ -39,7 +39,12 @@ void asynchronous_servers(benchmark::State& state) {
   }
   state.counters["ops"] = static_cast<double>(ops);
 }
-BENCHMARK(asynchronous_servers)->Name("parameter_server/256x16x1000")->Unit(benchmark::kSecond);
+BENCHMARK(asynchronous_servers)
+    ->Name("parameter_server/256x16x1000")
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(1)
+    ->Repetitions(3);
 
 }  // namespace
 }  // namespace rehearse
