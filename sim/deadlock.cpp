@@ -1,4 +1,5 @@
-// Cycles of waiting: an op waits for its `after` ops and for the op before it on its stream.
+// Cycles of waiting: an op waits for its `after` ops and for the op before it on its stream. On a
+// queue nobody is before anybody: whoever is ready goes, so a queue is never part of a cycle.
 #include "sim/deadlock.hpp"
 
 #include <fmt/format.h>
@@ -27,6 +28,7 @@ class WaitGraph {
     for (std::size_t i = 0; i < program.size(); ++i) {
       const Program::Op& op = program.ops()[i];
       const auto id = static_cast<OpId>(i);
+      if (is_queue(op.stream)) continue;
       for (const Rank rank : ranks_of(program, op)) {
         const OpId before = std::exchange(last[streams.number(rank, op.stream)], id);
         if (before != no_op && before != id) before_[i].push_back(before);

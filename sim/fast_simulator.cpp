@@ -1,6 +1,8 @@
 // The event loop. An op is ready when the ops it names have ended and its stream is free: the op
 // before it there has ended, or has sent its last byte if it is posted. It ends after its own time,
-// or when its share of contended links has carried its bytes.
+// or when its share of contended links has carried its bytes. On a queue what has been ready
+// longest is next; that is decided when an instant is over, so that all who became ready in it are
+// there.
 //
 // All events of one instant are taken together, and rates are solved once after the last of them,
 // so neither order nor number of simultaneous events can change an answer. Where no resource can
@@ -18,6 +20,7 @@
 #include "sim/error.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/physics.hpp"
+#include "sim/served_queues.hpp"
 #include "sim/sharing.hpp"
 #include "sim/stream_table.hpp"
 #include "sim/totals.hpp"
@@ -82,8 +85,10 @@ struct Waiters {
       const auto id = static_cast<OpId>(i);
       const std::span<const OpId> after = program.after(id);
       for (const OpId input : after) waiters[begin[index(input) + 1]++] = id;
+      pending[i] = static_cast<std::uint32_t>(after.size());
+      if (is_queue(program[id].stream)) continue;
       OpId& before = last[streams.number(program[id].rank, program[id].stream)];
-      pending[i] = static_cast<std::uint32_t>(after.size()) + (before != no_op);
+      pending[i] += before != no_op;
       if (before != no_op) next[index(before)] = id;
       before = id;
     }
@@ -100,13 +105,16 @@ class EventLoop {
         units_{units},
         alone_{alone},
         timeline_{timeline},
-        network_{sharing.capacities(), sharing.longest()},
-        waiting_{program} {}
+        network_{sharing.capacities(), sharing.longest(), FlowNetwork::Tells::next},
+        waiting_{program},
+        queues_{program} {}
 
   void run() {
     for (std::size_t i = 0; i < program_.size(); ++i)
-      if (waiting_.pending[i] == 0) begin(static_cast<OpId>(i), no_op);
+      if (waiting_.pending[i] == 0) ready(static_cast<OpId>(i), no_op);
     while (true) {
+      if (!queue_.due_now() && queues_.may_serve())
+        queues_.serve(now(), [this](OpId id, OpId blocker) { begin(id, blocker); });
       if (!queue_.due_now() && network_.has_changes()) solve();
       if (queue_.empty()) break;
       queue_.pop_batch(batch_);
@@ -130,6 +138,11 @@ class EventLoop {
     note_contention(id, ended.held_by);
     if (alone_.flight(program_[id]) == Time{}) return end(id);
     leave(id);
+  }
+
+  void ready(OpId id, OpId blocker) {
+    if (is_queue(program_[id].stream)) return queues_.add(program_[id], id, now(), blocker);
+    begin(id, blocker);
   }
 
   void begin(OpId id, OpId blocker) {
@@ -191,6 +204,7 @@ class EventLoop {
     if (op.kind == WorkKind::transfer)
       for (const Rank rank : units_.slowed(program_.transfer(op).connection))
         if (const auto end = units_.give_back(rank, now())) expect_end(rank, *end);
+    if (is_queue(op.stream)) return queues_.free(op, id);
     const OpId next = waiting_.next[index(id)];
     if (next != no_op) release(next, id);
   }
@@ -204,7 +218,7 @@ class EventLoop {
   }
 
   void release(OpId id, OpId blocker) {
-    if (--waiting_.pending[index(id)] == 0) begin(id, blocker);
+    if (--waiting_.pending[index(id)] == 0) ready(id, blocker);
   }
 
   void solve() {
@@ -240,6 +254,7 @@ class EventLoop {
   Timeline& timeline_;
   FlowNetwork network_;
   Waiters waiting_;
+  ServedQueues queues_;
   EventQueue<Event> queue_;
   std::size_t ended_ = 0;
 
@@ -257,7 +272,7 @@ Timeline FastSimulator::run(const Program& program) {
   ComputeUnits units(program, topology);
   Timeline timeline;
   timeline.spans.resize(program.size());
-  const bool all_alone = sharing.capacities().empty() && units.empty();
+  const bool all_alone = sharing.capacities().empty() && units.empty() && !program.has_queues();
   if (!all_alone || !run_in_order(program, alone, timeline))
     EventLoop(program, paths, sharing, units, alone, timeline).run();
   add_up(program, paths, topology, timeline);

@@ -29,8 +29,8 @@ constexpr auto higher = [](const auto& a, const auto& b) {
 
 }  // namespace
 
-FlowNetwork::FlowNetwork(const std::vector<double>& capacities, std::size_t longest)
-    : resources_(capacities.size()), stride_{std::max<std::size_t>(longest, 1)} {
+FlowNetwork::FlowNetwork(const std::vector<double>& capacities, std::size_t longest, Tells tells)
+    : resources_(capacities.size()), stride_{std::max<std::size_t>(longest, 1)}, tells_{tells} {
   for (std::size_t r = 0; r < capacities.size(); ++r) resources_[r].capacity = capacities[r];
 }
 
@@ -57,6 +57,7 @@ FlowId FlowNetwork::start(std::uint32_t tag, double amount, double limit,
     position(id, k) = static_cast<std::uint32_t>(resource.visitors.size());
     resource.visitors.push_back({id, k});
     resource.weight += crossings[k].weight;
+    resource.abroad += crossings.size() > 1;
     mark(crossings[k].resource);
   }
   return static_cast<FlowId>(id);
@@ -80,6 +81,7 @@ bool FlowNetwork::end(FlowId id, std::uint32_t version, Ended& ended) {
     position(last.flow, last.crossing) = position(slot, k);
     resource.visitors.pop_back();
     resource.weight -= flow.crossings[k].weight;
+    resource.abroad -= flow.crossings.size() > 1;
     if (!resource.visitors.empty()) mark(flow.crossings[k].resource);
   }
   ++flow.version;
@@ -90,8 +92,11 @@ bool FlowNetwork::end(FlowId id, std::uint32_t version, Ended& ended) {
 void FlowNetwork::solve(Time now, std::vector<Finish>& finishes) {
   ++solves_;
   varying_.clear();
+  quiet_.clear();
   for (const std::uint32_t r : dirty_) {
     resources_[r].dirty = false;
+    if (settle_at_home(r, now, finishes)) continue;
+    if (resources_[r].is_quiet) quiet_.push_back(r);
     for (const Visitor visitor : resources_[r].visitors)
       if (flows_[visitor.flow].rate == 0 || flows_[visitor.flow].held_by == r) vary(visitor.flow);
   }
@@ -110,6 +115,46 @@ void FlowNetwork::solve(Time now, std::vector<Finish>& finishes) {
   }
   apply(alone_, now, finishes);
   apply(varying_, now, finishes);
+  for (const std::uint32_t r : quiet_) {
+    resources_[r].is_quiet = false;
+    for (const Visitor visitor : resources_[r].visitors)
+      if (flows_[visitor.flow].told != flows_[visitor.flow].version) tell(visitor.flow, finishes);
+  }
+}
+
+// Where nobody crosses anything else and no limit is below an equal share, all have that: hundreds
+// of workers that send to one server are settled in one pass, and only the next of them is told.
+bool FlowNetwork::settle_at_home(std::uint32_t id, Time now, std::vector<Finish>& finishes) {
+  Resource& resource = resources_[id];
+  if (resource.abroad > 0) return false;
+  const double level = resource.capacity / static_cast<double>(resource.weight);
+  for (const Visitor visitor : resource.visitors)
+    if (flows_[visitor.flow].limit <= level * same_level) return false;
+  double least = infinite;  // that is left of any
+  for (const Visitor visitor : resource.visitors) {
+    Flow& flow = flows_[visitor.flow];
+    flow.held_by = id;
+    if (flow.rate != level) move(flow, level, now);
+    // Who kept the rate has moved on since its anchor, by less than it then had left.
+    const double since = (now - flow.anchor).seconds().count();
+    least = std::min(least, flow.amount - flow.rate * since);
+  }
+  // Whoever ends in the same picosecond as the next one has at most that much more.
+  const double soon = least + level * 3e-12 + least * 1e-9;
+  Time next = Time::never();
+  if (tells_ == Tells::next)
+    for (const Visitor visitor : resource.visitors) {
+      const Flow& flow = flows_[visitor.flow];
+      if (flow.anchor != now || flow.amount <= soon) next = std::min(next, finish(flow));
+    }
+  for (const Visitor visitor : resource.visitors) {
+    const Flow& flow = flows_[visitor.flow];
+    if (flow.told == flow.version) continue;
+    const bool is_far = flow.anchor == now && flow.amount > soon;
+    if (tells_ == Tells::all || (!is_far && finish(flow) == next)) tell(visitor.flow, finishes);
+  }
+  resource.is_quiet = tells_ == Tells::next;
+  return true;
 }
 
 // A flow that shares nothing needs no water: the narrowest of its resources and its limit tell.
@@ -270,13 +315,26 @@ void FlowNetwork::apply(std::span<const std::uint32_t> flows, Time now,
     Flow& flow = flows_[f];
     flow.held_by = flow.next_held_by;
     if (flow.next_rate == flow.rate) continue;
-    flow.amount = std::max(0.0, flow.amount - flow.rate * (now - flow.anchor).seconds().count());
-    flow.anchor = now;
-    flow.rate = flow.next_rate;
-    ++flow.version;
-    flow.finish = now + Time::round(Seconds{flow.amount / flow.rate});
-    finishes.push_back({static_cast<FlowId>(f), flow.version, flow.finish});
+    move(flow, flow.next_rate, now);
+    tell(f, finishes);
   }
+}
+
+void FlowNetwork::move(Flow& flow, double rate, Time now) {
+  flow.amount = std::max(0.0, flow.amount - flow.rate * (now - flow.anchor).seconds().count());
+  flow.anchor = now;
+  flow.rate = rate;
+  ++flow.version;
+}
+
+Time FlowNetwork::finish(const Flow& flow) {
+  return flow.anchor + Time::round(Seconds{flow.amount / flow.rate});
+}
+
+void FlowNetwork::tell(std::uint32_t f, std::vector<Finish>& finishes) {
+  Flow& flow = flows_[f];
+  flow.told = flow.version;
+  finishes.push_back({static_cast<FlowId>(f), flow.version, finish(flow)});
 }
 
 }  // namespace rehearse

@@ -26,8 +26,12 @@ class FlowNetwork {
   /// What a flow is held back by, when it is no resource.
   static constexpr std::uint32_t own_limit = UINT32_MAX;
 
+  /// Which finishes solve() tells: all that have changed; or, on a resource that is the only one
+  /// of all its flows, just the next, since its end changes all the others.
+  enum class Tells : std::uint8_t { all, next };
+
   /// `longest` is the greatest number of crossings a flow will have.
-  FlowNetwork(const std::vector<double>& capacities, std::size_t longest);
+  FlowNetwork(const std::vector<double>& capacities, std::size_t longest, Tells tells = Tells::all);
 
   /// Adds a flow of `amount` (bytes, or seconds of compute) that `crossings`, which must stay where
   /// they are, and its own `limit` hold back. It moves once solve() has been called.
@@ -60,10 +64,11 @@ class FlowNetwork {
     double amount = 0;           // left at `anchor`
     double rate = 0, limit = 0;  // a new flow has no rate yet
     double next_rate = 0;
-    Time anchor, finish;
+    Time anchor;
     std::uint32_t tag = 0;
     std::uint32_t held_by = own_limit, next_held_by = own_limit;
     std::uint32_t version = 1;  // of its finish; counts on when the slot is used again
+    std::uint32_t told = 0;     // version of the finish that was told last
     std::uint32_t varies = 0;   // epoch of the solve() that finds it a new rate
     std::uint32_t seen = 0;     // epoch of the fill() that knows it
     bool frozen = false;
@@ -78,7 +83,9 @@ class FlowNetwork {
     std::uint64_t rising = 0;    // of those not frozen yet
     std::uint64_t freezing = 0;  // of those that freeze at this level
     std::uint32_t seen = 0;      // epoch of the fill() that involves it
+    std::uint32_t abroad = 0;    // visitors that cross other resources too
     bool dirty = false;          // a visitor came or went since the last solve()
+    bool is_quiet = false;       // not all finishes of its visitors have been told
     std::vector<Visitor> visitors;
   };
   struct Share {  // what a resource can still give each of its rising flows
@@ -103,6 +110,10 @@ class FlowNetwork {
   double lowest_share();
   double share(const Resource& resource) const;
   void settle_alone();
+  bool settle_at_home(std::uint32_t resource, Time now, std::vector<Finish>& finishes);
+  static void move(Flow& flow, double rate, Time now);
+  static Time finish(const Flow& flow);
+  void tell(std::uint32_t flow, std::vector<Finish>& finishes);
   void apply(std::span<const std::uint32_t> flows, Time now, std::vector<Finish>& finishes);
   std::uint32_t& position(std::uint32_t flow, std::size_t crossing) {
     return positions_[flow * stride_ + crossing];
@@ -113,11 +124,12 @@ class FlowNetwork {
   std::vector<std::uint32_t> free_flows_;
   std::vector<std::uint32_t> positions_;  // of each flow's crossings among the visitors
   std::size_t stride_;
+  Tells tells_;
   std::vector<std::uint32_t> dirty_;  // resources, each once
   std::uint32_t solves_ = 0, fills_ = 0;
 
   // What is being solved; members only to keep their memory.
-  std::vector<std::uint32_t> alone_, varying_, involved_, promoted_, touched_;
+  std::vector<std::uint32_t> alone_, varying_, involved_, promoted_, touched_, quiet_;
   std::vector<Step> steps_;
   std::vector<Share> shares_;  // a heap, lowest first; entries may be out of date (too low)
 };

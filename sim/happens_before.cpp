@@ -32,6 +32,7 @@ void for_each_predecessor(const Program& program, const StreamTable& streams, Vi
     const auto id = static_cast<OpId>(i);
     const Program::Op& op = program[id];
     for (const Rank rank : ranks_of(program, op)) {
+      if (is_queue(op.stream)) break;
       OpId& previous = last[streams.number(rank, op.stream)];
       // A group that names a rank twice would make its op wait for itself.
       if (previous != no_op && previous != id) visit(previous, id);
@@ -89,7 +90,8 @@ HappensBefore::HappensBefore(const Program& program)
       pending_(program.size(), 0),
       slots_(program.size(), no_clock),
       last_(streams_.size(), no_op),
-      passed_(streams_.size(), 0) {
+      passed_(streams_.size(), 0),
+      chains_(streams_.size()) {
   for_each_predecessor(program, streams_, [&](OpId from, OpId) { ++pending_[index(from)]; });
   number_arrivals();
 }
@@ -104,10 +106,13 @@ void HappensBefore::number_arrivals() {
     if (!program_[connection].posted) continue;
     const std::uint64_t stream = streams_.number(op.rank, op.stream);
     const auto entry = static_cast<std::uint32_t>(sent.size());
-    const auto [known, is_new] = entries.try_emplace(stream << 32 | index(connection), entry);
-    if (is_new) sent.push_back(0);
-    epochs_[i].arrivals = static_cast<std::uint32_t>(streams_.size()) + known->second;
-    epochs_[i].arrival = ++sent[known->second];
+    // On a queue who arrives first is not known: each has an entry of its own.
+    std::uint32_t own = entry;
+    if (!is_queue(op.stream))
+      own = entries.try_emplace(stream << 32 | index(connection), entry).first->second;
+    if (own == entry) sent.push_back(0);
+    epochs_[i].arrivals = static_cast<std::uint32_t>(streams_.size()) + own;
+    epochs_[i].arrival = ++sent[own];
   }
   clock_size_ = streams_.size() + sent.size();
 }
@@ -123,7 +128,6 @@ std::uint32_t HappensBefore::take_clock() {
 }
 
 void HappensBefore::join(OpId predecessor) {
-  const Epoch epoch = epochs_[index(predecessor)];
   const std::uint32_t slot = slots_[index(predecessor)];
   if (current_ == no_clock && pending_[index(predecessor)] == 1) {
     // The last to ask takes the clock over: along a lone chain nothing is ever copied.
@@ -132,11 +136,12 @@ void HappensBefore::join(OpId predecessor) {
   } else if (current_ == no_clock) {
     current_ = take_clock();
     pool_[current_] = pool_[slot];
-  } else if (pool_[current_][epoch.stream] < epoch.place) {
+  } else if (!left_before(predecessor)) {
     // Who knows of an op knows all that the op knew, so only news needs the full join.
     Clock& mine = pool_[current_];
     const Clock& theirs = pool_[slot];
-    for (std::size_t s = 0; s < mine.size(); ++s) mine[s] = std::max(mine[s], theirs[s]);
+    if (mine.size() < theirs.size()) mine.resize(theirs.size(), 0);
+    for (std::size_t s = 0; s < theirs.size(); ++s) mine[s] = std::max(mine[s], theirs[s]);
   }
   let_go(predecessor);
 }
@@ -158,6 +163,7 @@ void HappensBefore::advance(OpId id) {
   const Program::Op& op = program_[id];
   const std::span<const Rank> ranks = ranks_of(program_, op);
   for (const Rank rank : ranks) {
+    if (is_queue(op.stream)) break;
     const OpId previous = last_[streams_.number(rank, op.stream)];
     if (previous != no_op && previous != id) join(previous);
     last_[streams_.number(rank, op.stream)] = id;
@@ -173,6 +179,9 @@ void HappensBefore::advance(OpId id) {
     current_ = take_clock();
     std::fill(pool_[current_].begin(), pool_[current_].end(), 0);
   }
+  slots_[index(id)] = current_;
+  at_ = id;
+  if (is_queue(op.stream)) return join_chain(streams_.number(op.rank, op.stream), id);
   for (const Rank rank : ranks) {
     const std::uint32_t stream = streams_.number(rank, op.stream);
     pool_[current_][stream] = ++passed_[stream];
@@ -180,14 +189,28 @@ void HappensBefore::advance(OpId id) {
   const std::uint32_t own = streams_.number(ranks.front(), op.stream);
   epochs_[index(id)].stream = own;
   epochs_[index(id)].place = passed_[own];
-  slots_[index(id)] = current_;
-  at_ = id;
+}
+
+void HappensBefore::join_chain(std::uint32_t queue, OpId id) {
+  std::vector<Chain>& chains = chains_[queue];
+  Clock& clock = pool_[current_];
+  const auto known = [&](const Chain& chain) {
+    return chain.entry < clock.size() && clock[chain.entry] == chain.length;
+  };
+  auto chain = std::find_if(chains.begin(), chains.end(), known);
+  if (chain == chains.end())
+    chain = chains.insert(chain, {static_cast<std::uint32_t>(clock_size_++)});
+  if (clock.size() < clock_size_) clock.resize(clock_size_, 0);
+  clock[chain->entry] = ++chain->length;
+  epochs_[index(id)].stream = chain->entry;
+  epochs_[index(id)].place = chain->length;
 }
 
 bool HappensBefore::left_before(OpId earlier) const {
   ASSERT(current_ != no_clock);
   const Epoch& epoch = epochs_[index(earlier)];
-  return pool_[current_][epoch.stream] >= epoch.place;
+  const Clock& clock = pool_[current_];
+  return epoch.stream < clock.size() && clock[epoch.stream] >= epoch.place;
 }
 
 bool HappensBefore::before(OpId earlier) const {
@@ -195,6 +218,13 @@ bool HappensBefore::before(OpId earlier) const {
   if (epoch.arrivals == not_posted) return left_before(earlier);
   ASSERT(current_ != no_clock);
   return pool_[current_][epoch.arrivals] >= epoch.arrival;
+}
+
+bool HappensBefore::excludes(OpId earlier) const {
+  const Program::Op &mine = program_[at_], &theirs = program_[earlier];
+  return is_queue(mine.stream) && mine.stream == theirs.stream && mine.rank == theirs.rank &&
+         epochs_[index(at_)].arrivals == not_posted &&
+         epochs_[index(earlier)].arrivals == not_posted;
 }
 
 bool HappensBefore::before_arrival(OpId earlier) const {

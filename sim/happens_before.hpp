@@ -7,6 +7,11 @@
 //   stream   [ a: c0 ][ b: c0 ][ c: c1 ]       c begins: a and b have left, neither need be there
 //   arrive           ····▶ a  ····▶ b ·▶ c     who names b: a and b are there; c: only c is
 //
+// Ops of one queue exclude each other, but nobody is before anybody unless edges say so. An entry
+// of the clock counts along a chain of ordered ops, so a queue has as many entries as chains are
+// needed: an op goes on with a chain whose last op it knows, or begins a new one. The requests of
+// one worker are such a chain.
+//
 // Vector clocks (Fidge 1988, Mattern 1989), one entry per (rank, stream), and one for the arrivals
 // of each posted connection on each stream. Only the clock of the op
 // at hand is asked, and an earlier op is known by its place in its own stream alone (the "epoch" of
@@ -38,6 +43,9 @@ class HappensBefore {
   bool left_before(OpId earlier) const;
   /// True when it must end before the op at hand may write at its target.
   bool before_arrival(OpId earlier) const;
+  /// True when both are on one queue and neither is posted: one of them ends before the other
+  /// begins, whichever came first.
+  bool excludes(OpId earlier) const;
 
  private:
   // How many ops of each stream have left, then how many of each posted connection have arrived.
@@ -51,6 +59,7 @@ class HappensBefore {
   void number_arrivals();
   std::uint32_t take_clock();
   void join(OpId predecessor);
+  void join_chain(std::uint32_t queue, OpId id);
   void let_go(OpId predecessor);
 
   const Program& program_;
@@ -62,6 +71,10 @@ class HappensBefore {
   std::vector<std::uint32_t> slots_;    // by OpId: its clock's place in the pool
   std::vector<OpId> last_;              // by stream: the op passed last
   std::vector<std::uint32_t> passed_;   // by stream: how many were passed
+  struct Chain {
+    std::uint32_t entry = 0, length = 0;  // of the clock; ops so far
+  };
+  std::vector<std::vector<Chain>> chains_;  // by stream: of a queue
   std::vector<Clock> pool_;
   std::vector<std::uint32_t> free_;
   std::uint32_t current_ = no_clock;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <vector>
 
 #include "sim/error.hpp"
 #include "sim/stream_table.hpp"
@@ -36,8 +38,11 @@ class Laws {
       const Program::Op& op = program_[id];
       time_is_finite(id);
       causes_come_first(id);
-      for (const Rank rank : ranks_of(program_, op))
-        stream_is_in_order(id, lanes[streams.number(rank, op.stream)]);
+      if (is_queue(op.stream))
+        served_.push_back({streams.number(op.rank, op.stream), id, ready(id), stream_free(id)});
+      else
+        for (const Rank rank : ranks_of(program_, op))
+          stream_is_in_order(id, lanes[streams.number(rank, op.stream)]);
       work_takes_its_time(id, op);
       last = std::max(last, span(id).end);
       if (op.kind != WorkKind::transfer) continue;
@@ -48,6 +53,7 @@ class Laws {
     if (timeline_.makespan != last)
       fail(fmt::format("the makespan is {} ps, but the last op ends at {} ps",
                        timeline_.makespan.ps(), last.ps()));
+    queues_are_fair();
     links_hold(carried);
   }
 
@@ -114,6 +120,39 @@ class Laws {
                       program_.describe(id), span(id).begin.ps(), program_.describe(lane.last),
                       lane.free.ps()));
     lane = {id, stream_free(id)};
+  }
+
+  struct Served {
+    std::uint32_t queue = 0;
+    OpId op{};
+    Time ready, free;
+  };
+
+  Time ready(OpId id) const {
+    Time last;
+    for (const OpId input : program_.after(id)) last = std::max(last, span(input).end);
+    return last;
+  }
+
+  // One at a time on every queue, and nobody is served before another who was ready earlier.
+  void queues_are_fair() {
+    const auto when = [&](const Served& s) {
+      return std::tuple{s.queue, span(s.op).begin, s.free, s.ready};
+    };
+    std::sort(served_.begin(), served_.end(),
+              [&](const Served& a, const Served& b) { return when(a) < when(b); });
+    for (std::size_t i = 1; i < served_.size(); ++i) {
+      const Served &before = served_[i - 1], &next = served_[i];
+      if (before.queue != next.queue) continue;
+      if (span(next.op).begin < before.free)
+        fail(fmt::format("{} begins at {} ps, while {} has their queue until {} ps",
+                         program_.describe(next.op), span(next.op).begin.ps(),
+                         program_.describe(before.op), before.free.ps()));
+      if (next.ready < before.ready)
+        fail(fmt::format("{}, ready at {} ps, is served after {}, ready at {} ps",
+                         program_.describe(next.op), next.ready.ps(), program_.describe(before.op),
+                         before.ready.ps()));
+    }
   }
 
   void work_takes_its_time(OpId id, const Program::Op& op) const {
@@ -196,6 +235,7 @@ class Laws {
   const Paths& paths_;
   const Topology& topology_;
   const Timeline& timeline_;
+  std::vector<Served> served_;
 };
 
 }  // namespace

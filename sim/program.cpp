@@ -36,6 +36,7 @@ OpId Program::add(Op op, std::span<const OpId> after) {
   ASSERT(id < no_op);
   for (const OpId dependency : after) ASSERT(dependency < id);
   ops_.push_back(op);
+  has_queues_ = has_queues_ || is_queue(op.stream);
   after_.insert(after_.end(), after.begin(), after.end());
   after_begin_.push_back(static_cast<std::uint32_t>(after_.size()));
   return id;
@@ -67,7 +68,7 @@ OpId Program::add_transfer(Stream stream, Label label, const Transfer& work,
 
 OpId Program::add_collective(Stream stream, Label label, Collective work,
                              std::span<const OpId> after) {
-  ASSERT(!work.group.empty());
+  ASSERT(!work.group.empty() && !is_queue(stream));
   const Rank rank = work.group.front();
   collectives_.push_back(std::move(work));
   const auto which = static_cast<std::uint32_t>(collectives_.size() - 1);
@@ -127,6 +128,7 @@ std::string_view to_string(CollectiveKind kind) {
 std::string stream_name(Stream stream) {
   if (stream == Stream::compute) return "compute";
   if (stream == Stream::copy) return "copy";
+  if (is_queue(stream)) return fmt::format("queue {}", index(stream) - index(Stream::queue));
   return fmt::format("comm {}", index(stream) - index(Stream::comm));
 }
 

@@ -3,6 +3,8 @@
 //   rank 0  comm   ──[ring 0]────────[ring 1]──▶     ops of one (rank, stream) run in program
 //                        ╲ edge    ╱                 order, as on a CUDA stream; `after` edges
 //   rank 1  comm   ──[ring 0]──╳─────[ring 1]──▶     order the rest, also across ranks
+//   rank 2  queue  ──[push 7][push 2]────[push 4]──▶ ops of a queue: in the order in which they
+//                                                    become ready, one at a time
 #pragma once
 
 #include <cstdint>
@@ -177,11 +179,13 @@ class Program {
                    std::span<const OpId> after, std::span<const Access> accesses = {});
   /// On the stream of the connection's source (of its target for a switch_reduce).
   OpId add_transfer(Stream stream, Label label, const Transfer& work, std::span<const OpId> after);
-  /// On the given stream of every rank of the group.
+  /// On the given stream of every rank of the group, which is no queue.
   OpId add_collective(Stream stream, Label label, Collective work, std::span<const OpId> after);
 
   std::size_t size() const { return ops_.size(); }
   std::size_t transfer_count() const { return transfers_.size(); }
+  /// Whether any op is on a queue: then the order on it is known only by running the program.
+  bool has_queues() const { return has_queues_; }
   std::span<const Op> ops() const { return ops_; }
   const Op& operator[](OpId id) const { return ops_[index(id)]; }
   std::span<const OpId> after(OpId id) const {
@@ -226,6 +230,7 @@ class Program {
   std::vector<Collective> collectives_;
   std::vector<Connection> connections_;
   std::vector<std::string> names_;
+  bool has_queues_ = false;
 };
 
 std::string_view to_string(CollectiveKind);

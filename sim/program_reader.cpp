@@ -297,6 +297,7 @@ class Reader {
   }
 
   void read_collective(TextLine& line, Rank where, Stream queue) {
+    if (is_queue(queue)) line.fail("a collective has all its ranks at once; it cannot be queued");
     Collective work;
     work.kind = collective_kind(line);
     line.expect("group");

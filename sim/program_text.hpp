@@ -11,6 +11,7 @@
 //   op 2: rank 1 compute marker after 0,1 "done"
 //   op 3: rank 0 comm 0 collective all_reduce group 0,1 data 0[0,+512] "dp"
 //   op 4: rank 1 compute compute flops 2e6 traffic 60000 gemm 100 50 200 batch 2 math bf16 "qkv"
+//   op 5: rank 2 queue 0 compute traffic 4096 after 0 "apply"
 //
 // One statement a line, `#` begins a comment. Ops and connections are named by any word and may be
 // used before their line, so a program that waits in a circle can be written down. A slice is

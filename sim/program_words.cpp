@@ -46,8 +46,10 @@ std::vector<Rank> ranks(TextLine& line) {
 Stream stream(TextLine& line) {
   if (line.accept("compute")) return Stream::compute;
   if (line.accept("copy")) return Stream::copy;
+  if (line.accept("queue"))
+    return queue_lane(line.integer("a queue", UINT16_MAX - index(Stream::queue)));
   line.expect("comm");
-  return comm_lane(line.integer("a lane", UINT16_MAX - index(Stream::comm)));
+  return comm_lane(line.integer("a lane", index(Stream::queue) - 1 - index(Stream::comm)));
 }
 
 Bytes bytes(TextLine& line, std::string_view what) {

@@ -13,7 +13,7 @@ namespace rehearse::program_words {
 
 Rank rank(TextLine& line);
 std::vector<Rank> ranks(TextLine& line);  // 0,1,2
-Stream stream(TextLine& line);            // compute, copy, comm 3
+Stream stream(TextLine& line);            // compute, copy, comm 3, queue 0
 Bytes bytes(TextLine& line, std::string_view what);
 Slice slice(TextLine& line);           // 0[512,+1024]
 std::uint32_t copies(TextLine& line);  // at least one

@@ -21,6 +21,11 @@ enum class LossScaling : std::uint8_t { none, dynamic };
 enum class Fusion : std::uint8_t { none, elementwise };
 enum class Jitter : std::uint8_t { lognormal, gamma };
 enum class CompressionKind : std::uint8_t { none, dgc, fp16, int8 };
+enum class ServerPlacement : std::uint8_t { dedicated, colocated };
+enum class ServerSharding : std::uint8_t { even, layers };
+enum class ServerProtocol : std::uint8_t { request_response, pipelined };
+enum class ServerMode : std::uint8_t { synchronous, asynchronous, bounded };
+enum class LocalInterval : std::uint8_t { fixed, post_local, adaptive };
 
 /// [parallelism]. Sizes are checked against the world by place_ranks() (strategies/placement.hpp).
 struct Parallelism {
@@ -66,9 +71,37 @@ struct Training {
   std::optional<double> clip_grad;  // longest gradient; 0: any; none: 1 for models of sequences
   double dropout = 0;               // > 0: masks are made, kept and read
   double tokens = 0, epochs = 0, samples_per_epoch = 0;  // of the whole training; 0: not asked
+  double gradient_noise_scale = 0;                       // B_noise, samples or tokens; 0: not asked
   double price_per_gpu_hour = 0;                         // with its currency, as written
   std::string currency;
   friend bool operator==(const Training&, const Training&) = default;
+};
+
+/// [parameter_server]: workers push gradients to servers and pull parameters from them, instead of
+/// reducing among themselves (strategies/parameter_server.hpp).
+struct ParameterServer {
+  std::size_t servers = 0;  // 0: none
+  ServerPlacement placement = ServerPlacement::dedicated;
+  ServerSharding sharding = ServerSharding::even;
+  ServerProtocol protocol = ServerProtocol::request_response;
+  ServerMode mode = ServerMode::synchronous;
+  std::optional<std::size_t> staleness;  // bounded: steps ahead of the slowest worker
+  std::size_t steps = 20;                // of every worker
+  double sparsity = 0;                   // share of the parameters that an update leaves alone
+  Bytes index_bytes{4};                  // sent with each value of a sparse update
+  bool incremental_pulls = false;        // only what has changed since the worker's last pull
+  friend bool operator==(const ParameterServer&, const ParameterServer&) = default;
+};
+
+/// [local_sgd]: replicas go on by themselves and average their parameters every `interval` steps
+/// (strategies/local_sgd.hpp).
+struct LocalSgd {
+  std::size_t interval = 0;  // 0: none
+  LocalInterval kind = LocalInterval::fixed;
+  std::size_t synchronous_steps = 0;  // post_local: first
+  double loss_half_steps = 0;         // adaptive: steps in which the loss halves
+  std::size_t steps = 0;              // simulated; 0: as many as show a whole interval
+  friend bool operator==(const LocalSgd&, const LocalSgd&) = default;
 };
 
 /// [collectives]: "auto", or an algorithm for each kind.
@@ -133,6 +166,8 @@ struct Scenario {
   CollectiveChoice collectives;
   Compression compression;
   Imperfection imperfection;
+  ParameterServer parameter_server;
+  LocalSgd local_sgd;
   std::string calibration;  // a profile's file; empty: the catalog's own figures
   friend bool operator==(const Scenario&, const Scenario&) = default;
 };

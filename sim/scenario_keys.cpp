@@ -41,10 +41,15 @@ constexpr std::string_view loss_scaling_words[] = {"none", "dynamic"};
 constexpr std::string_view fusion_words[] = {"none", "elementwise"};
 constexpr std::string_view jitter_words[] = {"lognormal", "gamma"};
 constexpr std::string_view compression_words[] = {"none", "dgc", "fp16", "int8"};
+constexpr std::string_view server_placement_words[] = {"dedicated", "colocated"};
+constexpr std::string_view server_sharding_words[] = {"even", "layers"};
+constexpr std::string_view server_protocol_words[] = {"request_response", "pipelined"};
+constexpr std::string_view server_mode_words[] = {"synchronous", "asynchronous", "bounded"};
+constexpr std::string_view local_interval_words[] = {"fixed", "post_local", "adaptive"};
 
 // Products of these fit 64 bits: tp × pp × cp, mbs × dp, gbs × seq.
 constexpr std::size_t most_ranks = 1 << 20, most_samples = std::size_t{1} << 32,
-                      most_tokens = 1 << 30, most_layers = 1 << 20;
+                      most_tokens = 1 << 30, most_layers = 1 << 20, most_steps = 1 << 20;
 
 constexpr auto M = &Scenario::model;
 constexpr auto C = &Scenario::cluster;
@@ -53,6 +58,8 @@ constexpr auto T = &Scenario::training;
 constexpr auto L = &Scenario::collectives;
 constexpr auto G = &Scenario::compression;
 constexpr auto I = &Scenario::imperfection;
+constexpr auto S = &Scenario::parameter_server;
+constexpr auto D = &Scenario::local_sgd;
 
 constexpr CountField ranks(std::size_t& (*at)(Scenario&)) { return {at, 1, most_ranks}; }
 
@@ -70,7 +77,8 @@ void no_tokens(Scenario& s) { s.training.tokens = 0; }
 constexpr std::string_view top = "", model = "model", cluster = "cluster",
                            parallelism = "parallelism", training = "training",
                            collectives = "collectives", compression = "compression",
-                           imperfection = "imperfection";
+                           imperfection = "imperfection", server = "parameter_server",
+                           local = "local_sgd";
 
 constexpr ScenarioKey keys[] = {
     {top, "schema", "", FileOnlyField{"1"}, "version of this form"},
@@ -194,6 +202,8 @@ constexpr ScenarioKey keys[] = {
      "the same, with samples_per_epoch", length_is, no_tokens},
     {training, "samples_per_epoch", "", AmountField{value<T, &Training::samples_per_epoch>},
      "`\"1.28M\"`"},
+    {training, "gradient_noise_scale", "", AmountField{value<T, &Training::gradient_noise_scale>},
+     "samples (tokens, if the model has them) at which larger batches stop paying"},
     {training, "price_per_gpu_hour", "", PriceField{}, "`\"2.50 USD\"`"},
 
     {collectives, "all_reduce", "", TextField{value<L, &CollectiveChoice::all_reduce>},
@@ -253,10 +263,44 @@ constexpr ScenarioKey keys[] = {
      "how long its compute stream then stands still"},
     {imperfection, "pause_together", "", FlagField{value<I, &Imperfection::pause_together>},
      "all ranks pause at the same point of their work, not each at its own"},
+
+    {server, "servers", "", CountField{value<S, &ParameterServer::servers>, 1, most_ranks},
+     "workers push gradients to them and pull parameters; left out: no servers, all-reduce"},
+    {server, "server_placement", "", choice<S, &ParameterServer::placement>(server_placement_words),
+     "on the last nodes, which do not train, or on the workers' own devices"},
+    {server, "server_sharding", "", choice<S, &ParameterServer::sharding>(server_sharding_words),
+     "every tensor cut over all servers, or whole layers dealt to them"},
+    {server, "server_protocol", "", choice<S, &ParameterServer::protocol>(server_protocol_words),
+     "whole, step by step with acknowledgements; or bucket by bucket beside the computation"},
+    {server, "server_mode", "", choice<S, &ParameterServer::mode>(server_mode_words),
+     "wait for all workers, for nobody, or for those more than `staleness` steps behind"},
+    {server, "staleness", "", MaybeCountField{value<S, &ParameterServer::staleness>, most_steps},
+     "of server_mode bounded: how many steps a worker may be ahead of the slowest"},
+    {server, "steps_per_worker", "", CountField{value<S, &ParameterServer::steps>, 1, most_steps},
+     "simulated, of every worker"},
+    {server, "update_sparsity", "", ShareField{value<S, &ParameterServer::sparsity>},
+     "share of the parameters that an update leaves alone"},
+    {server, "index_bytes", "", BytesField{value<S, &ParameterServer::index_bytes>},
+     "sent with each value of a sparse update"},
+    {server, "incremental_pulls", "", FlagField{value<S, &ParameterServer::incremental_pulls>},
+     "pull only what has changed since the last pull (with sparse updates)"},
+
+    {local, "interval", "", CountField{value<D, &LocalSgd::interval>, 1, most_steps},
+     "steps between two averages of the parameters; left out: gradients are reduced every step"},
+    {local, "interval_kind", "", choice<D, &LocalSgd::kind>(local_interval_words),
+     "always the same, after synchronous_steps, or shrinking with the loss (AdaComm)"},
+    {local, "synchronous_steps", "",
+     CountField{value<D, &LocalSgd::synchronous_steps>, 1, most_steps},
+     "of interval_kind post_local: first, before the local ones"},
+    {local, "loss_half_steps", "", AmountField{value<D, &LocalSgd::loss_half_steps>},
+     "of interval_kind adaptive: the loss after t steps is modelled as 1 / (1 + t / this)"},
+    {local, "simulated_steps", "", CountField{value<D, &LocalSgd::steps>, 1, most_steps},
+     "simulated; left out: one interval, and as many synchronous ones"},
 };
 
 constexpr std::string_view tables[] = {top,      model,       cluster,     parallelism,
-                                       training, collectives, compression, imperfection};
+                                       training, collectives, compression, imperfection,
+                                       server,   local};
 
 }  // namespace
 

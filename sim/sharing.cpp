@@ -68,6 +68,39 @@ std::vector<bool> short_links(const Paths& paths, const CrossedLinks& crossed,
   return is_short;
 }
 
+namespace {
+
+// Links that the same connections cross, each as often, fill up together: the narrowest holds them
+// all, the first one where they are equally wide, and the others never matter. A server's way in is
+// several such links one behind the other.
+void leave_out_followers(const Paths& paths, const CrossedLinks& crossed, const Topology& topology,
+                         std::vector<bool>& is_short) {
+  using User = std::pair<std::uint32_t, std::uint32_t>;  // connection, weight
+  std::vector<std::vector<User>> users(is_short.size());
+  for (std::uint32_t c = 0; c < paths.size(); ++c)
+    for (const Paths::Crossing& crossing : paths.crossings(static_cast<ConnectionId>(c)))
+      if (const std::uint32_t l = crossed.number(crossing.link); is_short[l])
+        users[l].emplace_back(c, crossing.weight);
+  const auto width = [&](std::size_t l) { return topology[crossed[l]].bandwidth; };
+  // Whoever has the same users has the same first user, so few are compared.
+  std::vector<std::vector<std::uint32_t>> narrowest(paths.size());  // by first user
+  for (std::uint32_t l = 0; l < users.size(); ++l) {
+    if (users[l].empty()) continue;
+    std::vector<std::uint32_t>& known = narrowest[users[l].front().first];
+    const auto twin = std::find_if(known.begin(), known.end(),
+                                   [&](std::uint32_t other) { return users[other] == users[l]; });
+    if (twin == known.end()) {
+      known.push_back(l);
+      continue;
+    }
+    const bool follows = width(l) >= width(*twin);
+    is_short[follows ? l : *twin] = false;
+    if (!follows) *twin = l;
+  }
+}
+
+}  // namespace
+
 Sharing::Sharing(const Program& program, const Paths& paths, const Topology& topology) {
   find_short_links(program, paths, topology);
   find_busy_units(program);
@@ -76,8 +109,8 @@ Sharing::Sharing(const Program& program, const Paths& paths, const Topology& top
 void Sharing::find_short_links(const Program& program, const Paths& paths,
                                const Topology& topology) {
   const CrossedLinks crossed(paths, topology);
-  const std::vector<bool> is_short =
-      short_links(paths, crossed, connection_streams(program), topology);
+  std::vector<bool> is_short = short_links(paths, crossed, connection_streams(program), topology);
+  leave_out_followers(paths, crossed, topology, is_short);
   std::vector<std::uint32_t> resource(is_short.size(), no_unit);
   for (std::size_t l = 0; l < is_short.size(); ++l) {
     if (!is_short[l]) continue;

@@ -25,7 +25,8 @@
 #include <utility>
 
 #include "sim/compute_units.hpp"
-#include "sim/stream_table.hpp"
+#include "sim/served_queues.hpp"
+#include "sim/simgrid_waiting.hpp"
 
 namespace rehearse {
 
@@ -42,38 +43,6 @@ constexpr std::array settings{
 
 // What a rank computes in a second, in picoseconds of a kernel alone.
 constexpr double unit_speed = 1e12;
-
-/// Who waits for whom: by op, how many must go first, the ops that name it, and the one behind it
-/// on its stream.
-struct Waiting {
-  std::vector<std::uint32_t> pending, begin;
-  std::vector<OpId> next, behind;
-
-  explicit Waiting(const Program& program);
-  std::span<const OpId> successors(OpId id) const {
-    return std::span{next}.subspan(begin[index(id)], begin[index(id) + 1] - begin[index(id)]);
-  }
-};
-
-Waiting::Waiting(const Program& program)
-    : pending(program.size()), begin(program.size() + 1), behind(program.size(), no_op) {
-  const StreamTable streams{program};
-  std::vector<OpId> last(streams.size(), no_op);
-  for (std::size_t i = 0; i < program.size(); ++i) {
-    const auto id = static_cast<OpId>(i);
-    for (const OpId before : program.after(id)) ++begin[index(before) + 1];
-    OpId& previous = last[streams.number(program[id].rank, program[id].stream)];
-    pending[i] = static_cast<std::uint32_t>(program.after(id).size()) + (previous != no_op);
-    if (previous != no_op) behind[index(previous)] = id;
-    previous = id;
-  }
-  for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
-  next.resize(begin.back());
-  std::vector<std::uint32_t> fill(begin.begin(), begin.end() - 1);
-  for (std::size_t i = 0; i < program.size(); ++i)
-    for (const OpId before : program.after(static_cast<OpId>(i)))
-      next[fill[index(before)]++] = static_cast<OpId>(i);
-}
 
 /// The platform: each link of the Topology that is crossed, and for each different way one host
 /// whose route to the common target is exactly that way. Multicasts need no special case.
@@ -178,6 +147,7 @@ class Run {
         durations_{durations},
         spans_{spans},
         waiting_{program},
+        queues_{program},
         slowing_{program, topology},
         platform_{program, paths, topology, slowing_} {}
 
@@ -197,13 +167,17 @@ class Run {
   void free_stream(OpId id);
   void finish(OpId id, Time end);
   void release(OpId id, OpId blocker);
+  void make_ready(OpId id, OpId blocker);
   void begin_ready();
+  void serve_queues();
 
   const Program& program_;
   const Paths& paths_;
   std::span<const Time> durations_;
   std::span<Timeline::Span> spans_;
   Waiting waiting_;
+  ServedQueues queues_;
+  bool is_to_serve_ = false;
   ComputeUnits slowing_;
   Platform platform_;
   std::map<Rank, std::uint32_t> taken_;  // transfers by kernels under way at a rank
@@ -236,7 +210,7 @@ std::size_t Run::go(const sg::Engine& engine) {
   });
   sg::Engine::on_time_advance_cb([this](double) { complete_.clear(); });
   for (std::size_t i = 0; i < program_.size(); ++i)
-    if (waiting_.pending[i] == 0) ready_.push_back(static_cast<OpId>(i));
+    if (waiting_.pending[i] == 0) make_ready(static_cast<OpId>(i), no_op);
   begin_ready();
   engine.run();
   return finished_;
@@ -249,6 +223,24 @@ void Run::begin_ready() {
   for (std::size_t i = 0; i < ready_.size(); ++i) begin(ready_[i]);
   ready_.clear();
   is_beginning_ = false;
+  if (queues_.may_serve()) serve_queues();
+}
+
+// Who is next on a queue is decided when the picosecond is over, as in our own engine: SimGrid may
+// come to two ends of one picosecond one after the other. Less than half of one later is early
+// enough to have the same name.
+void Run::serve_queues() {
+  if (std::exchange(is_to_serve_, true)) return;
+  constexpr double late = 0.4e-12;
+  const double when = std::max(now().seconds().count() + late, sg::Engine::get_clock());
+  simgrid::kernel::timer::Timer::set(when, [this] {
+    is_to_serve_ = false;
+    queues_.serve(now(), [this](OpId id, OpId blocker) {
+      spans_[index(id)].blocker = blocker;
+      ready_.push_back(id);
+    });
+    begin_ready();
+  });
 }
 
 void Run::begin(OpId id) {
@@ -342,6 +334,7 @@ void Run::free_stream(OpId id) {
   if (program_[id].kind == WorkKind::transfer)
     for (const Rank rank : slowing_.slowed(program_.transfer(program_[id]).connection))
       if (--taken_[rank] == 0) platform_.unit(rank)->set_pstate(0);
+  if (is_queue(program_[id].stream)) return queues_.free(program_[id], id);
   const OpId behind = waiting_.behind[index(id)];
   if (behind != no_op) release(behind, id);
 }
@@ -354,7 +347,11 @@ void Run::finish(OpId id, Time end) {
 }
 
 void Run::release(OpId id, OpId blocker) {
-  if (--waiting_.pending[index(id)] > 0) return;
+  if (--waiting_.pending[index(id)] == 0) make_ready(id, blocker);
+}
+
+void Run::make_ready(OpId id, OpId blocker) {
+  if (is_queue(program_[id].stream)) return queues_.add(program_[id], id, now(), blocker);
   spans_[index(id)].blocker = blocker;
   ready_.push_back(id);
 }

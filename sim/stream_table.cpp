@@ -1,4 +1,4 @@
-// Numbering of the queues in order of first use.
+// Numbering of the streams in order of first use.
 #include "sim/stream_table.hpp"
 
 #include <algorithm>
@@ -14,11 +14,15 @@ std::uint64_t key_of(Rank rank, Stream stream) {
 }  // namespace
 
 StreamTable::StreamTable(const Program& program) {
-  std::size_t ranks = 0, streams = 0;
+  std::size_t ranks = 0, queues = 0;
   for (const Program::Op& op : program.ops()) {
     for (const Rank rank : ranks_of(program, op)) ranks = std::max(ranks, index(rank) + 1);
-    streams = std::max(streams, index(op.stream) + 1);
+    if (is_queue(op.stream))
+      queues = std::max(queues, index(op.stream) - index(Stream::queue) + 1);
+    else
+      in_order_ = std::max(in_order_, index(op.stream) + 1);
   }
+  const std::size_t streams = in_order_ + queues;
   const bool small = ranks * streams <= 65536 + 8 * program.size();
   if (small) {
     ranks_ = ranks;
@@ -27,7 +31,7 @@ StreamTable::StreamTable(const Program& program) {
   for (const Program::Op& op : program.ops())
     for (const Rank rank : ranks_of(program, op)) {
       if (small) {
-        std::uint32_t& slot = dense_[index(op.stream) * ranks_ + index(rank)];
+        std::uint32_t& slot = dense_[column(op.stream) * ranks_ + index(rank)];
         if (slot == unused) slot = static_cast<std::uint32_t>(size_++);
       } else if (sparse_.emplace(key_of(rank, op.stream), size_).second) {
         ++size_;

@@ -7,6 +7,11 @@
 // Only the last writer and the latest readers are kept: whoever is ordered after them is ordered
 // after all before them, and whoever is not is a race already.
 //
+// Two ops of one queue do not race: they exclude each other, and that whoever comes first is served
+// first is what a queue is for. Sums and updates of an optimizer commute but for rounding; that a
+// read sees the updates served so far, and no others, is what asynchronous training means by
+// staleness. So a segment may have several last writers, all of one queue.
+//
 // A posted transfer has read its source when its stream is free, and has written its target when it
 // has arrived. Behind it on its connection the next arrives later, so writes there are in order.
 #include "sim/verify.hpp"
@@ -41,8 +46,7 @@ class RaceFinder {
  private:
   struct Segment {
     std::int64_t end = 0;
-    OpId writer = no_op;
-    std::vector<OpId> readers;
+    std::vector<OpId> writers, readers;
   };
   using Segments = std::map<std::int64_t, Segment>;  // by first byte, not overlapping
 
@@ -98,9 +102,11 @@ class RaceFinder {
     const std::int64_t begin = slice.offset.count(), end = (slice.offset + slice.size).count();
     const auto first = cut(segments, begin), last = cut(segments, end);
     for (auto at = first; at != last; ++at) check(id, rank, slice.buffer, *at, writes);
-    if (writes) {
+    if (writes && !is_queue(program_[id].stream)) {
       segments.erase(first, last);
-      segments.emplace_hint(last, begin, Segment{end, id, {}});
+      segments.emplace_hint(last, begin, Segment{end, {id}, {}});
+    } else if (writes) {
+      write_on_queue(id, segments, first, last, begin, end);
     } else {
       read(id, segments, first, last, begin, end);
     }
@@ -120,25 +126,49 @@ class RaceFinder {
   void read(OpId id, Segments& segments, Segments::iterator first, Segments::iterator last,
             std::int64_t begin, std::int64_t end) {
     for (auto at = first; at != last; ++at) {
-      if (begin < at->first) segments.emplace_hint(at, begin, Segment{at->first, no_op, {id}});
+      if (begin < at->first) segments.emplace_hint(at, begin, Segment{at->first, {}, {id}});
       std::vector<OpId>& readers = at->second.readers;
-      std::erase_if(readers, [&](OpId reader) { return order_.left_before(reader); });
+      std::erase_if(readers, [&](OpId reader) {
+        return order_.left_before(reader) && stands_for(id, reader);
+      });
       readers.push_back(id);
       begin = at->second.end;
     }
-    if (begin < end) segments.emplace_hint(last, begin, Segment{end, no_op, {id}});
+    if (begin < end) segments.emplace_hint(last, begin, Segment{end, {}, {id}});
+  }
+
+  // Whoever comes after an op comes after all that it came after, unless a queue lets it off the
+  // order: then those before count themselves, but for others of that queue.
+  bool stands_for(OpId id, OpId earlier) const {
+    return !is_queue(program_[id].stream) || order_.excludes(earlier);
+  }
+
+  void write_on_queue(OpId id, Segments& segments, Segments::iterator first,
+                      Segments::iterator last, std::int64_t begin, std::int64_t end) {
+    for (auto at = first; at != last; ++at) {
+      if (begin < at->first) segments.emplace_hint(at, begin, Segment{at->first, {id}, {}});
+      Segment& segment = at->second;
+      const auto known = [&](OpId earlier) {
+        return order_.before(earlier) && stands_for(id, earlier);
+      };
+      std::erase_if(segment.writers, known);
+      std::erase_if(segment.readers, known);
+      segment.writers.push_back(id);
+      begin = segment.end;
+    }
+    if (begin < end) segments.emplace_hint(last, begin, Segment{end, {id}, {}});
   }
 
   void check(OpId id, Rank rank, Buffer buffer, const Segments::value_type& segment, bool writes) {
     const Segment& state = segment.second;
     const Bytes begin{segment.first}, end{state.end};
-    const OpId writer = state.writer;
-    if (writer != no_op && writer != id &&
-        !(writes ? order_.before_arrival(writer) : order_.before(writer)))
-      report({writer, id, true, writes, rank, buffer, begin, end});
+    for (const OpId writer : state.writers)
+      if (writer != id && !order_.excludes(writer) &&
+          !(writes ? order_.before_arrival(writer) : order_.before(writer)))
+        report({writer, id, true, writes, rank, buffer, begin, end});
     if (!writes) return;
     for (const OpId reader : state.readers)
-      if (reader != id && !order_.left_before(reader))
+      if (reader != id && !order_.excludes(reader) && !order_.left_before(reader))
         report({reader, id, false, true, rank, buffer, begin, end});
   }
 

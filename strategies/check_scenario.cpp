@@ -9,10 +9,12 @@
 
 #include "sim/error.hpp"
 #include "strategies/collectives/algorithms.hpp"
+#include "strategies/local_sgd.hpp"
 #include "strategies/method_problems.hpp"
 #include "strategies/placement.hpp"
 #include "strategies/schedules/schedule_csv.hpp"
 #include "strategies/schedules/schedules.hpp"
+#include "strategies/server_plan.hpp"
 #include "strategies/tensor_parallel.hpp"
 
 namespace rehearse {
@@ -120,9 +122,15 @@ std::vector<KeyProblem> scenario_problems(const Scenario& scenario, const Worklo
                                           const Topology& topology) {
   const Parallelism& p = scenario.parallelism;
   const Training& t = scenario.training;
+  if (scenario.parameter_server != ParameterServer{}) {
+    KeyProblems problems = server_problems(scenario, workload, topology);
+    if (problems.empty()) add(problems, cutting_problems(workload, p, t));
+    return problems;
+  }
   KeyProblems problems = placement_problems(p, topology.rank_count());
   add(problems, expert_problems(p));
   add(problems, cutting_problems(workload, p, t));
+  if (problems.empty()) add(problems, local_problems(scenario, topology.rank_count()));
   if (problems.empty()) {
     const Placement placement{p, topology.rank_count()};
     const std::size_t data = placement.size(Dimension::data);

@@ -55,7 +55,8 @@ class Expansion {
 
   std::size_t first_free_lane() const {
     std::size_t free = index(Stream::comm);
-    for (const Program::Op& op : program_.ops()) free = std::max(free, index(op.stream) + 1);
+    for (const Program::Op& op : program_.ops())
+      if (!is_queue(op.stream)) free = std::max(free, index(op.stream) + 1);
     return free - index(Stream::comm);
   }
 

@@ -6,6 +6,7 @@
 
 #include "strategies/data_parallel.hpp"
 #include "strategies/gradient_compression.hpp"
+#include "strategies/local_sgd.hpp"
 #include "strategies/loss_scaling.hpp"
 #include "strategies/shared_gradients.hpp"
 #include "strategies/zero.hpp"
@@ -22,23 +23,28 @@ class Lowering {
         schedule_{plan.schedule},
         strategy_{strategy},
         shared_{shared},
-        out_{plan, network, options} {
-    const std::size_t cells = schedule_.stages * schedule_.microbatches;
-    forward_.resize(cells);
-    backward_.resize(cells);
-    forward_done_.resize(cells);
-    backward_done_.resize(cells);
-    seen_.resize(schedule_.stages);
-  }
+        out_{plan, network, options} {}
 
   StepProgram run() {
+    // The 16-bit copies that casts make of weights are there from forward to backward.
+    for (std::uint32_t r = 0; r < schedule_.ranks.size() && plan_.scenario.training.autocast; ++r)
+      out_.hold(r, MemoryKind::buffers, Bytes{2 * parameters_of(plan_, r)});
+    for (std::size_t step = simulated_steps(plan_.scenario); step > 0; --step) run_step();
+    return out_.finish();
+  }
+
+ private:
+  void run_step() {
+    const std::size_t cells = schedule_.stages * schedule_.microbatches;
+    forward_.assign(cells, {});
+    backward_.assign(cells, {});
+    forward_done_.assign(cells, false);
+    backward_done_.assign(cells, false);
+    seen_.assign(schedule_.stages, {});
     const auto ranks = static_cast<std::uint32_t>(schedule_.ranks.size());
     for (std::uint32_t r = 0; r < ranks; ++r) {
       out_.at_rest(r);
       strategy_.begin_step(out_, r);
-      // The 16-bit copies that casts make of weights are there from forward to backward.
-      if (plan_.scenario.training.autocast)
-        out_.hold(r, MemoryKind::buffers, Bytes{2 * parameters_of(plan_, r)});
     }
     walk();
     for (std::uint32_t r = 0; r < ranks; ++r) {
@@ -50,10 +56,8 @@ class Lowering {
       out_.at_rest(r);
       strategy_.end_step(out_, r);
     }
-    return out_.finish();
   }
 
- private:
   void walk() {
     std::vector<std::size_t> next(schedule_.ranks.size());
     bool moved = true;
@@ -191,6 +195,7 @@ class Lowering {
 std::unique_ptr<Strategy> make_strategy(const StepPlan& plan) {
   if (plan.scenario.compression.method != CompressionKind::none)
     return std::make_unique<CompressedDataParallel>();
+  if (plan.scenario.local_sgd.interval > 0) return std::make_unique<LocalSgdStrategy>();
   if (plan.scenario.parallelism.zero_stage == 0) return std::make_unique<DataParallel>();
   return std::make_unique<Zero>();
 }

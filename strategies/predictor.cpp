@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "strategies/check_scenario.hpp"
+#include "strategies/local_sgd.hpp"
+#include "strategies/server_run.hpp"
 #include "strategies/step_schedule.hpp"
 #include "strategies/weather.hpp"
 #include "topology/fields.hpp"
@@ -92,6 +94,7 @@ StepNetwork& StepPredictor::network(const Placement& placement, const Collective
 
 StepPlan StepPredictor::plan(const Scenario& scenario, const Workload& workload,
                              std::size_t microbatches) {
+  ASSERT(scenario.parameter_server.servers == 0);  // predict_servers() is for those
   Problems problems;
   for (const KeyProblem& problem : scenario_problems(scenario, workload, topology_))
     problems.push_back({{}, problem.message});
@@ -129,6 +132,8 @@ Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
   told.fits = std::all_of(told.roles.begin(), told.roles.end(), [](const RoleReport& role) {
     return role.capacity == Bytes{0} || role.peak_bytes <= role.capacity;
   });
+  if (const std::size_t steps = simulated_steps(plan.scenario); steps > 1)
+    average_steps(told, steps);
   average_roles(told);
   told.simulation = {"fast", run.step.program.size(), run.timeline.events};
   return told;
@@ -178,10 +183,13 @@ Prediction StepPredictor::extrapolate(const Run& run, const SteadyState& steady,
 // The slowest stage's pace spreads to the others as they use up their slack; where some have not
 // got it yet, more rounds are tried, as many as it seems to take.
 Prediction StepPredictor::quick(const Scenario& scenario, const Workload& workload, Update update) {
+  if (scenario.parameter_server.servers > 0)
+    return predict_servers(scenario, workload, topology_, cost_, true).prediction;
   const Parallelism& how = scenario.parallelism;
-  const bool from_file = !how.schedule_csv.empty();
+  // Steps of local SGD are not alike, and a file has its own number of micro-batches.
+  const bool in_full = !how.schedule_csv.empty() || scenario.local_sgd.interval > 0;
   // As few as every schedule takes: rounds of all ranks, and two of them for one in a V.
-  StepPlan what = plan(scenario, workload, from_file ? 0 : 2 * how.pipeline);
+  StepPlan what = plan(scenario, workload, in_full ? 0 : 2 * how.pipeline);
   what.update = update;
   const std::size_t all = what.batch.microbatches;
   const std::uint32_t round = microbatches_of_round(what.schedule);
@@ -192,7 +200,7 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   // Warm-up, what it takes to settle, some rounds to compare, and the way out.
   std::size_t few = round > 1 ? 6 * round + all % round : 2 * how.pipeline + 6;
   const bool repeats = !Weather(scenario.imperfection, what.placement.world()).is_drawn();
-  for (few = from(few); 4 * few < 3 * all && !from_file && repeats; few = from(few)) {
+  for (few = from(few); 4 * few < 3 * all && !in_full && repeats; few = from(few)) {
     what.schedule = schedule_for(how, few);
     const Run run = simulate(what, {.grain = Grain::blocks});
     const Settling settling = find_steady_state(run.step, run.timeline, round);
@@ -201,7 +209,7 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
     const std::size_t times = ranks / std::max<std::size_t>(settling.settled_ranks, 1) + 1;
     few = (few - all % round) * times + all % round;
   }
-  if (!from_file) what.schedule = schedule_for(how, all);
+  if (!in_full) what.schedule = schedule_for(how, all);
   const Run run = simulate(what, {.grain = Grain::blocks});
   return tell(run, Accounts(run.step, run.timeline), what);
 }

@@ -8,16 +8,20 @@
 #include <thread>
 
 #include "sim/error.hpp"
+#include "sim/explain.hpp"
 #include "sim/shaped_roofline.hpp"
 #include "strategies/check_scenario.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
+#include "tools/engine.hpp"
 #include "tools/output_file.hpp"
 #include "tools/predict_report.hpp"
 #include "tools/progress.hpp"
 #include "tools/reference_step.hpp"
+#include "tools/server_summary.hpp"
 #include "tools/step_trace.hpp"
+#include "tools/trace_writer.hpp"
 
 namespace rehearse {
 
@@ -71,6 +75,46 @@ std::vector<Rank> ranks_to_trace(const Options& options, const StepPredictor::An
   return ranks;
 }
 
+// A run with parameter servers: many steps of all workers, so other figures are asked of it.
+void predict_with_servers(const Options& options, const LoadedScenario& loaded) {
+  const auto json = open(options.json), csv = open(options.csv), trace = open(options.trace);
+  Progress progress(options.quiet);
+  progress.show("simulating every worker's steps");
+  const ShapedRoofline cost;
+  const auto start = std::chrono::steady_clock::now();
+  // The reference engine and a trace show every server; the answer is the same.
+  const bool whole = options.no_fold || options.engine != "fast" || trace != nullptr;
+  const ServerAnswer answer =
+      predict_servers(loaded.scenario, loaded.workload, loaded.topology, cost, !whole);
+  Routing routing{loaded.topology};
+  std::optional<Time> reference;
+  if (options.engine != "fast")
+    reference = make_engine(options.engine, routing, cost)->run(answer.lowered.program).makespan;
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  const ServerTold told{
+      .loaded = loaded,
+      .answer = answer,
+      .cost = training_cost(loaded.scenario.training, answer.prediction, answer.prediction.step),
+      .engine = options.engine,
+      .reference = reference,
+      .wall = wall.count()};
+  progress.show("");
+  if (outputs_on_stdout(options) == 0) {
+    fmt::print("{}", server_summary(told));
+    if (options.explain)
+      fmt::print("\n{}", explain_critical_path(answer.lowered.program, answer.timeline));
+  }
+  finish(json.get(), server_json(told));
+  finish(csv.get(), workers_csv(answer));
+  if (trace == nullptr) return;
+  TraceOptions shown;
+  if (!options.trace_ranks.empty())
+    shown.ranks = parse_ranks(options.trace_ranks, loaded.topology.rank_count());
+  write_trace(*trace, answer.lowered.program, answer.timeline,
+              Paths{answer.lowered.program, routing}, loaded.topology, shown);
+  trace->finish();
+}
+
 void predict(const Options& options) {
   check(options);
   const std::size_t threads = counted("--threads", options.threads, 1024)
@@ -78,6 +122,7 @@ void predict(const Options& options) {
   LoadedScenario loaded = load_scenario(options.scenario, options.sets);
   check_scenario(loaded);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
+  if (loaded.scenario.parameter_server.servers > 0) return predict_with_servers(options, loaded);
   // Opened before the work, so that a path that cannot be written is known at once.
   const auto json = open(options.json), csv = open(options.csv), trace = open(options.trace);
   Progress progress(options.quiet);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/calibrated.hpp"
+#include "tools/local_summary.hpp"
 #include "tools/predict_report.hpp"
 #include "tools/version.hpp"
 
@@ -65,8 +66,18 @@ Json verdict_json(const Verdict& verdict) {
 
 Json cost_json(const std::optional<TrainingCost>& cost) {
   if (!cost) return nullptr;
+  Json target;
+  if (cost->target)
+    target = {{"gradient_noise_scale", cost->target->noise_scale},
+              {"data_efficiency", cost->target->data_efficiency},
+              {"steps", cost->target->steps},
+              {"days", cost->target->days}};
   return {{"steps", cost->steps},
           {"days", cost->days},
+          {"work_flop", cost->law.work},
+          {"kernel_efficiency", cost->law.kernel_efficiency},
+          {"parallel_efficiency", cost->law.parallel_efficiency},
+          {"time_to_target", std::move(target)},
           {"gpu_hours", cost->gpu_hours},
           {"price", cost->price ? Json(*cost->price) : Json(nullptr)},
           {"currency", cost->price ? Json(cost->currency) : Json(nullptr)}};
@@ -81,6 +92,19 @@ Json times_json(const std::optional<StepTimes>& times) {
           {"p99_s", seconds(times->quantile(0.99))},
           {"min_s", seconds(times->quantile(0))},
           {"max_s", seconds(times->quantile(1))}};
+}
+
+Json local_json(const PredictReport& report) {
+  const Scenario& scenario = report.loaded.scenario;
+  const LocalStepMeans means =
+      local_step_means(scenario, report.answer.step, report.answer.timeline);
+  const auto kind = [](const LocalStepMeans::Kind& steps) {
+    return Json{{"steps", steps.steps}, {"mean_s", steps.mean}};
+  };
+  return {{"simulated_steps", simulated_steps(scenario)},
+          {"synchronous", kind(means.synchronous)},
+          {"local", kind(means.local)},
+          {"averaging", kind(means.averaging)}};
 }
 
 Bytes highest_peak(const Prediction& told) {
@@ -103,7 +127,7 @@ std::string prediction_json(const PredictReport& report) {
   const Scenario& scenario = report.loaded.scenario;
   Json parts = Json::object();
   for (const BreakdownPart& part : report.parts) parts[part.name] = part.time.count();
-  const Json json{
+  Json json{
       {"title", scenario.title},
       {"question", scenario.question},
       {"model", report.loaded.workload.name},
@@ -147,6 +171,7 @@ std::string prediction_json(const PredictReport& report) {
       {"calibration", calibration_words(scenario)},
       {"scenario_hash", fingerprint(scenario)},
       {"version", version()}};
+  if (scenario.local_sgd.interval > 0) json["local_sgd"] = local_json(report);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

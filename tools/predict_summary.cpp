@@ -10,6 +10,7 @@
 #include "strategies/weather.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/chart.hpp"
+#include "tools/local_summary.hpp"
 #include "tools/predict_report.hpp"
 #include "tools/step_picture.hpp"
 #include "tools/version.hpp"
@@ -112,6 +113,9 @@ class Summary {
     row("prediction of one step", "");
     put("|{:-<42}|{:-<53}|\n", "", "");
     row("elapsed time per iteration (ms)", grouped(told_.step.seconds().count() * 1e3, 3));
+    for (const auto& [name, value] :
+         local_rows(scenario_, report_.answer.step, report_.answer.timeline))
+      row(name, value);
     row("throughput per GPU (TFLOP/s/GPU)",
         fmt::format("{:.1f}", told_.model_flops_per_gpu().count() * 1e-12));
     row("MFU", fmt::format("{:.1f} % of {:.5g} TFLOP/s, the device's {} peak", 100 * told_.mfu(),
@@ -269,7 +273,7 @@ class Summary {
         grouped(is_short ? cost.days * 24 * 60 : cost.days, 2), is_short ? "minutes" : "days",
         grouped(cost.gpu_hours, 0));
     if (cost.price) put(", {} {}", grouped(*cost.price, 0), cost.currency);
-    put("\n");
+    put("\n{}", scaling_words(cost));
   }
 
   void footer() {

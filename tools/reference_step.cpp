@@ -5,6 +5,7 @@
 
 #include "sim/error.hpp"
 #include "strategies/expand.hpp"
+#include "strategies/local_sgd.hpp"
 #include "tools/engine.hpp"
 
 namespace rehearse {
@@ -25,7 +26,8 @@ ReferenceStep run_reference(std::string_view engine, const LoadedScenario& loade
   const Program program = expand_collectives(whole.program, routing,
                                              {.algorithm = loaded.scenario.collectives.all_reduce});
   if (program.size() > most) refuse(program.size());
-  return {executor->run(program).makespan, program.size()};
+  const auto steps = static_cast<std::int64_t>(simulated_steps(loaded.scenario));
+  return {Time::picoseconds(executor->run(program).makespan.ps() / steps), program.size()};
 }
 
 }  // namespace rehearse

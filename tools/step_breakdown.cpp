@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 namespace rehearse {
@@ -32,12 +33,16 @@ std::vector<BreakdownPart> breakdown(const Prediction& prediction, const StepPro
   std::map<Rank, double> weight;
   double ranks = 0;
   for (const Role& role : step.roles) weight[role.rank] = role.ranks, ranks += role.ranks;
+  // A run of several steps is told as one of them in the mean.
+  const double steps =
+      std::round(timeline.makespan.seconds().count() / prediction.step.seconds().count());
   std::array<double, phase_count> seconds{};
   for (std::size_t i = 0; i < step.tags.size(); ++i) {
     if (step.tags[i].communicates) continue;
     const Timeline::Span& span = timeline.spans[i];
     seconds[static_cast<std::size_t>(merged(step.tags[i].phase))] +=
-        (span.end - span.begin).seconds().count() * weight[step.program.ops()[i].rank] / ranks;
+        (span.end - span.begin).seconds().count() * weight[step.program.ops()[i].rank] / ranks /
+        steps;
   }
   std::vector<BreakdownPart> parts;
   for (std::size_t p = 0; p < phase_count; ++p)

@@ -119,6 +119,9 @@ class Judge {
   }
 
   std::string data_words() const {
+    if (scenario_.local_sgd.interval > 0)
+      return "Nothing is computed while parameters are averaged: a longer interval, or a faster "
+             "network.";
     if (!parallel_.overlap_grad_reduce)
       return parallel_.zero_stage > 0
                  ? "Gradients are reduced and parameters gathered with nothing beside them: "

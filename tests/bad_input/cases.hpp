@@ -5,6 +5,7 @@
 #include "tests/bad_input/foreign_cases.hpp"
 #include "tests/bad_input/scenario_cases.hpp"
 #include "tests/bad_input/scenario_methods.hpp"
+#include "tests/bad_input/scenario_servers.hpp"
 #include "tests/bad_input/scenario_sums.hpp"
 #include "tests/bad_input/toml_cases.hpp"
 
@@ -20,6 +21,7 @@ inline std::vector<Case> all_scenario_cases() {
   std::vector<Case> all = scenario_cases;
   all.insert(all.end(), scenario_sums.begin(), scenario_sums.end());
   all.insert(all.end(), scenario_methods.begin(), scenario_methods.end());
+  all.insert(all.end(), scenario_servers.begin(), scenario_servers.end());
   return all;
 }
 

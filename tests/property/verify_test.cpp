@@ -16,11 +16,16 @@ bool is_posted(const Program& program, std::size_t i) {
 
 bool share_a_stream(const Program& program, std::size_t a, std::size_t b) {
   const Program::Op &x = program.ops()[a], &y = program.ops()[b];
-  if (x.stream != y.stream) return false;
+  if (x.stream != y.stream || is_queue(x.stream)) return false;
   for (const Rank rank : ranks_of(program, x))
     for (const Rank theirs : ranks_of(program, y))
       if (rank == theirs) return true;
   return false;
+}
+
+bool share_a_queue(const Program& program, std::size_t a, std::size_t b) {
+  const Program::Op &x = program.ops()[a], &y = program.ops()[b];
+  return is_queue(x.stream) && x.stream == y.stream && x.rank == y.rank;
 }
 
 bool share_a_posted_way(const Program& program, std::size_t a, std::size_t b) {
@@ -53,6 +58,8 @@ class Moments {
   /// Op a has read what it reads, or written what it writes, before b begins to touch the same.
   bool ordered(std::size_t a, bool a_writes, std::size_t b, bool b_writes) const {
     if (a_writes && b_writes && share_a_posted_way(program_, a, b)) return true;
+    if (share_a_queue(program_, a, b) && !is_posted(program_, a) && !is_posted(program_, b))
+      return true;
     return reach_[at({b, begins})][at({a, a_writes ? ends : leaves})];
   }
 

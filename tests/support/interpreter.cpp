@@ -97,14 +97,14 @@ struct Waits {
         edge(index(input) + (is_posted(program, program[input]) ? n : 0), i);
       for (const Rank rank : ranks_of(program, op)) {
         OpId& previous = last[streams.number(rank, op.stream)];
-        if (previous != no_op) edge(index(previous), i);
+        if (previous != no_op && !is_queue(op.stream)) edge(index(previous), i);
         previous = id;
       }
       if (!is_posted(program, op)) continue;
       edge(i, n + i);
       const auto [before, is_first] = last_arrival.try_emplace(
           {streams.number(op.rank, op.stream), program.transfer(op).connection}, n + i);
-      if (!is_first) edge(before->second, n + i);
+      if (!is_first && !is_queue(op.stream)) edge(before->second, n + i);
       before->second = n + i;
     }
   }

@@ -99,14 +99,19 @@ Compute random_kernel(Draw& draw) {
   return work;
 }
 
-void add_random_transfer(Draw& draw, Program& program, const std::vector<OpId>& after) {
+Stream or_queue(Draw& draw, Stream stream, bool queues) {
+  return queues && draw.once_in(2) ? queue_lane(draw.below(2)) : stream;
+}
+
+void add_random_transfer(Draw& draw, Program& program, const std::vector<OpId>& after,
+                         bool queues) {
   const Bytes size{draw.of<std::int64_t>(
       {0, 1, 8, 4096, 65'536, 1'000'000, 1 << 20, 1 << 20, 12'345'678, 64 << 20})};
   const Transfer work{
       .connection = static_cast<ConnectionId>(draw.below(program.connections().size())),
       .size = size,
       .wire = draw.once_in(4) ? size + size : size};
-  program.add_transfer(comm_lane(draw.below(3)),
+  program.add_transfer(or_queue(draw, comm_lane(draw.below(3)), queues),
                        {program.name("move"), static_cast<std::uint32_t>(program.size())}, work,
                        after);
 }
@@ -153,19 +158,22 @@ Program random_program(Draw& draw, const Topology& topology) {
                                  .limit = random_bandwidth(draw)});
   for (std::size_t i = draw.between(1, 3 * ranks); i > 0; --i)
     program.connect(random_connection(draw, ranks, program.protocols.size()));
+  const bool queues = draw.once_in(3);
   for (std::size_t i = draw.between(1, 80); i > 0; --i) {
     const std::vector<OpId> after = random_after(draw, program.size());
     const auto rank = static_cast<Rank>(draw.below(ranks));
     const auto number = static_cast<std::uint32_t>(program.size());
     const std::size_t kind = draw.below(8);
     if (kind == 0) {
-      program.add_marker(rank, Stream::compute, {program.name("mark"), number}, after);
+      program.add_marker(rank, or_queue(draw, Stream::compute, queues),
+                         {program.name("mark"), number}, after);
     } else if (kind <= 2) {
       const Compute work = random_kernel(draw);
-      program.add_compute(rank, draw.once_in(3) ? Stream::copy : Stream::compute,
-                          {program.name("work"), number}, work, after);
+      const Stream stream = draw.once_in(3) ? Stream::copy : Stream::compute;
+      program.add_compute(rank, or_queue(draw, stream, queues), {program.name("work"), number},
+                          work, after);
     } else {
-      add_random_transfer(draw, program, after);
+      add_random_transfer(draw, program, after, queues);
     }
   }
   return program;

@@ -34,7 +34,8 @@ class Draw {
 Topology random_topology(Draw& draw);
 
 /// Compute, markers and transfers (also multicast, switch_reduce, posted, zero bytes, a rank to
-/// itself) on several streams, with edges and protocols, for the ranks of `topology`.
+/// itself) on several streams, in every third program on queues too, with edges and protocols, for
+/// the ranks of `topology`.
 Program random_program(Draw& draw, const Topology& topology);
 
 }  // namespace rehearse

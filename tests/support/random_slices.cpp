@@ -55,8 +55,9 @@ void add_random_op(Draw& draw, Program& program, std::size_t ranks) {
   const Label label{
       program.name(draw.of<std::string>({"a", "b 7", "c \"\\\n", "größe"})),
       draw.once_in(2) ? Label::no_number : static_cast<std::uint32_t>(draw.below(1000))};
-  const auto stream = static_cast<Stream>(draw.below(4));
   const std::size_t kind = draw.below(10);
+  auto stream = static_cast<Stream>(draw.below(4));
+  if (kind != 4 && draw.once_in(4)) stream = queue_lane(draw.below(2));
   if (kind == 0) {
     program.add_marker(random_rank(draw, ranks), stream, label, after);
   } else if (kind <= 3) {

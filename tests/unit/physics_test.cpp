@@ -190,5 +190,34 @@ TEST(Physics, RefusesALinkAboveItsCapacity) {
   }
 }
 
+// Two requests at a server, the later one of the program ready first.
+TEST(Physics, RefusesOverlapAndOvertakingOnAQueue) {
+  Relay relay;
+  relay.program = Program{};
+  const Label label{relay.program.name("serve"), Label::no_number};
+  const auto serve = [&](std::uint32_t worker, Time ready) {
+    const OpId asked = relay.program.add_compute(static_cast<Rank>(worker), Stream::compute, label,
+                                                 {.fixed = ready}, {});
+    return relay.program.add_compute(Rank{2}, queue_lane(0), label, {.fixed = 4_us},
+                                     std::array{asked});
+  };
+  const OpId late = serve(0, 2_us), early = serve(1, 1_us);
+  relay.timeline = FastSimulator(relay.routing, Roofline{}).run(relay.program);
+  EXPECT_EQ(relay.verdict(relay.timeline), "possible");
+  Timeline overlapping = relay.timeline;
+  relay.shift(overlapping, late, -1);
+  overlapping.makespan = overlapping.spans[index(late)].end;
+  overlapping.spans[index(late)].blocker = no_op;
+  EXPECT_NE(relay.verdict(overlapping).find("while op 3 'serve' (rank 2, queue 0) has their queue"),
+            std::string::npos);
+  Timeline unfair = relay.timeline;
+  unfair.spans[index(late)] = {5_us, 9_us, OpId{0}};
+  unfair.spans[index(early)] = {9_us, 13_us, OpId{2}};
+  unfair.makespan = 13_us;
+  EXPECT_EQ(relay.verdict(unfair),
+            "impossible result: op 3 'serve' (rank 2, queue 0), ready at 1000000 ps, is served "
+            "after op 1 'serve' (rank 2, queue 0), ready at 2000000 ps");
+}
+
 }  // namespace
 }  // namespace rehearse

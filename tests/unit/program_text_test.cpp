@@ -27,11 +27,14 @@ op 4: rank 2 comm 0 collective all_to_all group 2,0,1 data 0[0,+12] result 1[0,+
 op 5: rank 0 compute compute flops 12 traffic 9 gemm 1 2 3 batch 4 math bf16 fixed 1ns "b"
 op 6: rank 0 compute compute gemm 5 6 7 "b"
 op 7: rank 0 compute compute math fp8 "b"
+op 8: rank 2 queue 3 compute traffic 5 after 0,7 "b"
 )";
 
 TEST(ProgramText, ReadsAndWritesTheExample) {
   const Program program = parse_program(example, "example");
-  EXPECT_EQ(program.size(), 8u);
+  EXPECT_EQ(program.size(), 9u);
+  EXPECT_EQ(program[OpId{8}].stream, queue_lane(3));
+  EXPECT_TRUE(program.has_queues());
   EXPECT_EQ(program.protocols.at(0).overhead, Time::picoseconds(1'900'000));
   EXPECT_EQ(program.connections()[1].others.size(), 3u);
   EXPECT_FALSE(program.connections()[0].posted);

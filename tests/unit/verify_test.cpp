@@ -259,5 +259,28 @@ TEST(Structure, NamesWhatPointsNowhere) {
   EXPECT_EQ(structural_problems(pair.program, {2, 4, true}).size(), 3u) << "the later op is fine";
 }
 
+// A server's parameters, updated by whoever comes: exclusive, so no race; but who looks at them
+// from outside must wait for all of them.
+TEST(Verify, OpsOfOneQueueExcludeEachOtherAndOthersMustWaitForAll) {
+  Pair pair;
+  const std::array<Access, 1> update{Access{{Buffer{0}, {}, 64_B}, true}};
+  const auto serve = [&](std::size_t queue, std::vector<OpId> after = {}) {
+    return pair.program.add_compute(Rank{0}, queue_lane(queue), pair.label, {}, after, update);
+  };
+  const OpId first = serve(0), second = serve(0), third = serve(0, {first});
+  EXPECT_EQ(verify(pair.program), std::nullopt);
+  const Program updates = pair.program;
+  pair.compute(Rank{0}, {Buffer{0}, {}, 64_B}, false, {third});
+  const std::optional<Race> race = verify(pair.program);
+  ASSERT_TRUE(race);
+  EXPECT_EQ(race->first, second);  // the first is known by way of the third
+  pair.program = updates;
+  pair.compute(Rank{0}, {Buffer{0}, {}, 64_B}, false, {second, third});
+  EXPECT_EQ(verify(pair.program), std::nullopt);
+  pair.program = updates;
+  serve(1, {second});  // another queue excludes nobody
+  EXPECT_TRUE(verify(pair.program));
+}
+
 }  // namespace
 }  // namespace rehearse
