@@ -101,7 +101,7 @@ constexpr ScenarioKey keys[] = {
     {parallelism, "virtual_pipeline_model_parallel_size", "vpp",
      ranks(value<P, &Parallelism::virtual_pipeline>), "stages on each of them (interleaved)"},
     {parallelism, "context_parallel_size", "cp", ranks(value<P, &Parallelism::context>),
-     "ranks that split each sequence"},
+     "ranks that split each sequence, or the rows of each image"},
     {parallelism, "expert_model_parallel_size", "ep", ranks(value<P, &Parallelism::expert>),
      "ranks, out of dp × cp, that the experts are dealt to"},
     {parallelism, "data_parallel_size", "dp",
