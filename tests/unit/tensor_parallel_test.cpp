@@ -202,8 +202,7 @@ TEST(TensorParallel, SaysWhatDoesNotDivide) {
             "their images, or use data or pipeline parallelism");
   EXPECT_EQ(problem_of(preset("resnet-50"), {.context = 225}),
             "error: cp 225: images of resnet-50 have 224 rows to split");
-  EXPECT_EQ(problem_of(preset("mlp"), {.context = 2}),
-            "error: cp 2: mlp has no sequence to split");
+  EXPECT_EQ(problem_of(preset("mlp"), {.context = 2}), "error: cp 2: mlp has no sequence to split");
   EXPECT_EQ(problem_of(preset("mlp"), {.tensor = 3}),
             "error: 4096 outputs of layer 0 do not divide by tp 3\n"
             "error: 4096 outputs of layer 2 do not divide by tp 3");
