@@ -110,7 +110,7 @@ constexpr ScenarioKey keys[] = {
     {parallelism, "virtual_pipeline_model_parallel_size", "vpp",
      ranks(value<P, &Parallelism::virtual_pipeline>), "stages on each of them (interleaved)"},
     {parallelism, "context_parallel_size", "cp", ranks(value<P, &Parallelism::context>),
-     "ranks that split each sequence"},
+     "ranks that split each sequence, or the rows of each image"},
     {parallelism, "cp_comm_type", "", choice<P, &Parallelism::context_exchange>(context_words),
      "how they meet all keys: gathered at once, or block by block round a ring (ring attention)"},
     {parallelism, "expert_model_parallel_size", "ep", ranks(value<P, &Parallelism::expert>),

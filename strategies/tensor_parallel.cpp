@@ -55,11 +55,22 @@ void check_transformer(const Workload& workload, const Sharding& how,
                                     how.expert, how.tensor)});
 }
 
-// Networks of images are not split; an MLP's hidden layers are, those at odd places.
+// Each rank needs a row of the images that come in.
+void check_strips(const Workload& workload, const Sharding& how,
+                  std::vector<KeyProblem>& problems) {
+  const auto& first = std::get<ImageModule>(workload.layers.front().shape);
+  if (how.context > first.input.height)
+    problems.push_back({{cp_key},
+                        fmt::format("cp {}: images of {} have {} rows to split", how.context,
+                                    workload.name, first.input.height)});
+}
+
+// Networks of images are split in space only; an MLP's hidden layers are, those at odd places.
 void check_plain(const Workload& workload, const Sharding& how, std::vector<KeyProblem>& problems) {
-  if (how.context > 1)
+  if (how.context > 1 && workload.sample != SampleKind::image)
     problems.push_back(
         {{cp_key}, fmt::format("cp {}: {} has no sequence to split", how.context, workload.name)});
+  if (workload.sample == SampleKind::image) check_strips(workload, how, problems);
   if (how.sequence_parallel)
     problems.push_back(
         {{sp_key}, fmt::format("sequence_parallel: {} has no sequence to split", workload.name)});
@@ -67,7 +78,8 @@ void check_plain(const Workload& workload, const Sharding& how, std::vector<KeyP
   if (workload.sample == SampleKind::image) {
     problems.push_back({{tp_key},
                         fmt::format("tp {}: the convolutions of {} are not split over "
-                                    "tensor ranks; use data or pipeline parallelism",
+                                    "tensor ranks; cp splits their images, or use data or "
+                                    "pipeline parallelism",
                                     how.tensor, workload.name)});
     return;
   }

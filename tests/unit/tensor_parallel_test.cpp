@@ -198,10 +198,11 @@ TEST(TensorParallel, SaysWhatDoesNotDivide) {
   EXPECT_EQ(problem_of(gpt, {.seq_length = 4096}),
             "error: seq_length 4096 is longer than the 2048 positions of gpt3-175b");
   EXPECT_EQ(problem_of(preset("resnet-50"), {.tensor = 2}),
-            "error: tp 2: the convolutions of resnet-50 are not split over tensor ranks; use data "
-            "or pipeline parallelism");
-  EXPECT_EQ(problem_of(preset("resnet-50"), {.context = 2}),
-            "error: cp 2: resnet-50 has no sequence to split");
+            "error: tp 2: the convolutions of resnet-50 are not split over tensor ranks; cp splits "
+            "their images, or use data or pipeline parallelism");
+  EXPECT_EQ(problem_of(preset("resnet-50"), {.context = 225}),
+            "error: cp 225: images of resnet-50 have 224 rows to split");
+  EXPECT_EQ(problem_of(preset("mlp"), {.context = 2}), "error: cp 2: mlp has no sequence to split");
   EXPECT_EQ(problem_of(preset("mlp"), {.tensor = 3}),
             "error: 4096 outputs of layer 0 do not divide by tp 3\n"
             "error: 4096 outputs of layer 2 do not divide by tp 3");
