@@ -1,4 +1,4 @@
-// The row's log-sum-exp is the whole of it: loss and probabilities both follow from it.
+// The row's sum of powers is the whole of it: loss and probabilities both follow from it.
 #include "kernels/cross_entropy.hpp"
 
 #include <algorithm>
@@ -27,7 +27,9 @@ LossSum cross_entropy(std::span<const float> logits, std::span<const Token> targ
     losses[r] = 0;
     if (targets[r] == ignored_token) continue;
     const auto row = logits.subspan(r * shape.width, shape.width);
-    const double loss = log_sum_exp(row) - static_cast<double>(row[class_of(targets[r], shape)]);
+    const ExpSum powers = exp_sum(row);
+    const double right = static_cast<double>(row[class_of(targets[r], shape)]);
+    const double loss = (powers.largest - right) + std::log(powers.sum);
     losses[r] = static_cast<float>(loss);
     total.sum += loss;
     ++total.counted;
@@ -47,9 +49,10 @@ void cross_entropy_backward(std::span<const float> logits, std::span<const Token
       continue;
     }
     const std::size_t target = class_of(targets[r], shape);
-    const double total = log_sum_exp(row);
+    const ExpSum powers = exp_sum(row);
     for (std::size_t c = 0; c < shape.width; ++c) {
-      const double probability = std::exp(static_cast<double>(row[c]) - total);
+      const double probability =
+          std::exp(static_cast<double>(row[c]) - powers.largest) / powers.sum;
       gradient[c] =
           static_cast<float>((probability - (c == target ? 1 : 0)) * static_cast<double>(scale));
     }

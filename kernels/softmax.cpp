@@ -9,20 +9,15 @@
 
 namespace rehearse {
 
-namespace {
-
-constexpr double none = -std::numeric_limits<double>::infinity();
-
-}  // namespace
-
-double log_sum_exp(std::span<const float> row) {
+ExpSum exp_sum(std::span<const float> row) {
+  constexpr double none = -std::numeric_limits<double>::infinity();
   double largest = none;
   for (const float value : row)
     if (!(static_cast<double>(value) <= largest)) largest = static_cast<double>(value);  // NaN too
-  if (largest == none) return none;
+  if (largest == none) return {};
   double sum = 0;
   for (const float value : row) sum += std::exp(static_cast<double>(value) - largest);
-  return largest + std::log(sum);
+  return {largest, sum};
 }
 
 void softmax(std::span<const float> x, RowShape shape, std::span<float> y) {
@@ -30,10 +25,11 @@ void softmax(std::span<const float> x, RowShape shape, std::span<float> y) {
   for (std::size_t r = 0; r < shape.rows; ++r) {
     const auto row = x.subspan(r * shape.width, shape.width);
     const auto output = y.subspan(r * shape.width, shape.width);
-    const double total = log_sum_exp(row);
-    for (std::size_t c = 0; c < shape.width; ++c)
-      output[c] =
-          total == none ? 0.0F : static_cast<float>(std::exp(static_cast<double>(row[c]) - total));
+    const ExpSum total = exp_sum(row);
+    for (std::size_t c = 0; c < shape.width; ++c) {
+      const double power = std::exp(static_cast<double>(row[c]) - total.largest);
+      output[c] = total.sum == 0 ? 0.0F : static_cast<float>(power / total.sum);
+    }
   }
 }
 

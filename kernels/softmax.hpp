@@ -16,7 +16,11 @@ void softmax(std::span<const float> x, RowShape shape, std::span<float> y);
 void softmax_backward(std::span<const float> y_gradient, std::span<const float> y, RowShape shape,
                       std::span<float> x_gradient);
 
-/// log Σ e^x of one row without overflow; -infinity for a row of -infinity, or of nothing.
-double log_sum_exp(std::span<const float> row);
+/// Σ e^x of one row as e^largest · sum. The two are kept apart: beside a great `largest` the digits
+/// of log(sum) would be lost. A row of -infinity, or of nothing, has a sum of 0.
+struct ExpSum {
+  double largest = 0, sum = 0;
+};
+ExpSum exp_sum(std::span<const float> row);
 
 }  // namespace rehearse
