@@ -50,10 +50,6 @@ const std::string& algorithm_for(CollectiveKind kind, const CollectiveChoice& ch
     case CollectiveKind::all_to_all:
     case CollectiveKind::send_recv:  // both know pairs only
       return choice.all_to_all;
-    case CollectiveKind::send_recv: {
-      static const std::string only = "auto";
-      return only;
-    }
     default:
       return choice.broadcast;
   }

@@ -57,8 +57,6 @@ struct ValueOf {
   std::string operator()(const MaybeNumberField&) const {
     return draw.from({"0", "1", "0.1", "2.5", "1e300", "0.30000000000000004"});
   }
-  std::string operator()(const FactorField&) const {
-    return draw.from({"1", "1.25", "2.5", "1000", "1.3000000000000003"});
   std::string operator()(const NumberField& f) const {
     return fmt::to_string(draw.from({f.least, f.most, (f.least + f.most) / 2}));
   }

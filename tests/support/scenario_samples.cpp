@@ -26,7 +26,6 @@ struct Sample {
   std::string operator()(const CountsField&) const { return "[3, 0, 5]"; }
   std::string operator()(const ShareField&) const { return "0.25"; }
   std::string operator()(const MaybeNumberField&) const { return "0.5"; }
-  std::string operator()(const FactorField&) const { return "1.5"; }
   std::string operator()(const NumberField& field) const {
     return fmt::to_string((field.least + field.most) / 2);
   }
