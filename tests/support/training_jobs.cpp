@@ -94,6 +94,12 @@ const std::vector<Row>& rows() {
        overlapped(s); in_order(s, "dp-pp"); s.training.precision = Precision::fp16; }},
     {"summit", 7, "mlp", 0, 1, 1, "1F1B", 1, 3, [](Scenario& s) {
        overlapped(s); s.training.precision = Precision::fp16; }},
+  };
+  return table;
+}
+
+const std::vector<Row>& rows_of_contexts_and_experts() {
+  static const std::vector<Row> table{
     {"dgx-h100", 1, "llama-3-8b", 2, 1, 1, "1F1B", 2, 1, [](Scenario& s) { in_ring(s, 4); }},
     {"dgx-h100", 2, "llama-3-8b", 2, 2, 2, "1F1B", 3, 0, [](Scenario& s) {
        overlapped(s); in_ring(s, 2); s.parallelism.sequence_parallel = true;
@@ -140,6 +146,7 @@ TrainingJob job_of(const Row& row) {
 std::vector<TrainingJob> training_jobs() {
   std::vector<TrainingJob> jobs;
   for (const Row& row : rows()) jobs.push_back(job_of(row));
+  for (const Row& row : rows_of_contexts_and_experts()) jobs.push_back(job_of(row));
   return jobs;
 }
 
