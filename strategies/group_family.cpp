@@ -176,10 +176,12 @@ const GroupFamily::Use& GroupFamily::use(CollectiveKind kind, Bytes size,
     const Candidate best = best_at(wanted, g, size);
     const Time time = best.result.time;
     const Alike& others = alike(wanted, g, best.algorithm);
-    const CollectiveRehearsal& rehearsal = chooser(wanted, g).rehearsal(best.algorithm);
+    CollectiveRehearsal& rehearsal = chooser(wanted, g).rehearsal(best.algorithm);
+    const Time empty = std::min(time, rehearsal.run(Bytes{0}, engine_, best.protocol).time);
+    const Time lead = Time::picoseconds(empty.ps() / 3);
     const double most = most_of(bytes_on_links(rehearsal, size, best.protocol));
-    const Bytes wire = wire_of(others, most, time, routing_.topology());
-    use.entries.push_back({{time, wire, best.algorithm, best.protocol}, &others});
+    const Bytes wire = wire_of(others, most, time - lead, routing_.topology());
+    use.entries.push_back({{time, lead, wire, best.algorithm, best.protocol}, &others});
     for (const GroupNumber other : others.groups) has_entry[other] = true;
   }
   return uses_.emplace(key, std::move(use)).first->second;

@@ -20,6 +20,10 @@ namespace rehearse {
 /// How a collective runs alone on a group.
 struct RememberedCollective {
   Time time;
+  /// Before its bytes flow: a third of what it takes without any. Its latencies lie before and
+  /// between its bytes; with this share steps agree best with those of which every transfer is
+  /// simulated (tests/differential/training_step_test.cpp).
+  Time lead;
   Bytes wire;  // what it puts on the link that carries most, in units of LoadedLink::whole
   std::string_view algorithm;
   std::uint16_t protocol = 0;

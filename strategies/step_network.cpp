@@ -152,12 +152,13 @@ Connection connection_of(const RememberedCollective& collective, std::vector<Ran
                         .target = ranks.front(),
                         .by_kernels = true,
                         .others = std::move(ranks)};
-  if (collective.wire > Bytes{0}) connection.limit = collective.wire / collective.time.seconds();
+  if (collective.wire > Bytes{0})
+    connection.limit = collective.wire / (collective.time - collective.lead).seconds();
   return connection;
 }
 
 Time latency_of(const RememberedCollective& collective) {
-  return collective.wire == Bytes{0} ? collective.time : Time{};
+  return collective.wire == Bytes{0} ? collective.time : collective.lead;
 }
 
 const StepNetwork::Beside& StepNetwork::beside(const RememberedCollective& collective,

@@ -44,7 +44,7 @@ inline const std::vector<Case> scenario_cases{
     on_ring("gradients_shorter_than_nothing", "[training]\nclip_grad = -1.0\n",
             "s.toml:6:13: error: 'clip_grad' must not be below 0"),
     on_ring("less_than_an_even_share", "[parallelism]\nmoe_load_imbalance = 0.5\n",
-            "s.toml:6:22: error: 'moe_load_imbalance' must be from 1 to 1e6, not 0.5"),
+            "s.toml:6:22: error: 'moe_load_imbalance' must be from 1 to 1000000, not 0.5"),
     on_ring("unknown_way_round", "[parallelism]\ncp_comm_type = \"ring\"\n",
             "s.toml:6:16: error: unknown cp_comm_type 'ring'; one of all_gather, p2p"),
     on_ring("negative_tokens", "[training]\ntokens = -5\n",
