@@ -145,6 +145,7 @@ DataParallelMeasured read_data_parallel(MeasuredCells& cells) {
 KernelMeasured read_kernel(MeasuredCells& cells) {
   KernelMeasured row;
   row.hardware.gpu = cells.text("gpu");
+  row.hardware.gpus_per_node = 2;  // for copies from one to another
   row.kind = cells.word("kind", {"gemm", "attention", "bandwidth", "copy", "launch"});
   row.precision = cells.text("precision");
   row.m = cells.maybe_size("m", widest_gemm);
