@@ -35,7 +35,10 @@ constexpr GpuMachine machines[] = {
      "[accelerator]\nmemory = '32GB'\n"},
     {"v100-sxm3-32gb", "nvswitch", "dgx-2"},
     {"v100-pcie-32gb", "pcie-gen3-plx", "v100-pcie-8"},
-    {"a100-sxm-40gb", "nvswitch", "p4d", 4, 100},  // 4 of 12 NVLinks a pair, 25 GB/s each
+    // catalog/p4d.toml has the card, but most of its machines are not Amazon's.
+    {"a100-sxm-40gb", "nvswitch", "dgx-a100", 4, 100, 0,  // 4 of 12 NVLinks a pair, 25 GB/s each
+     "[accelerator]\nname = 'A100 SXM 40GB'\nmemory = '40GB'\nmemory_bandwidth = '1555GB/s'\n"
+     "memory_efficiency = 0.84\nmemory_ramp = '1.1MB'\n"},
     {"a100-sxm-80gb", "nvswitch", "dgx-a100", 4, 100},
     {"a100-pcie-80gb", "pcie-gen4", "a100-pcie-8", 4, 0, 300},  // NVLink bridge, 600 GB/s both ways
     {"a100-pcie-40gb", "pcie-gen4", "a100-pcie-8", 4, 0, 300,
