@@ -8,6 +8,7 @@ class App;
 
 namespace rehearse {
 
+void add_accuracy_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_program_command(CLI::App& app);

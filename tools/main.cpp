@@ -30,6 +30,8 @@ Examples:
       every combination, with the best marked
   rehearse bench all_reduce --cluster dgx-h100 --nodes 2
       what nccl-tests would print on two DGX H100, with a picture of the curve
+  rehearse accuracy scenarios/published/*.csv
+      published measurements, predicted row by row: how far off
   rehearse topo show dgx-a100
       the machine as `nvidia-smi topo -m` would show it
   rehearse validate my_cluster.toml
@@ -155,6 +157,7 @@ int main(int argc, char** argv) {
   add_predict_command(app);
   add_sweep_command(app);
   add_bench_command(app);
+  add_accuracy_command(app);
   add_topo_command(app);
   add_program_command(app);
   add_validate_command(app);

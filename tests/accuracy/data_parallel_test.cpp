@@ -1,0 +1,40 @@
+// Today's errors of the scaling of data-parallel training, of the published rows and of the large
+// collection where it is.
+#include "tests/accuracy/measurements.hpp"
+#include "tools/accuracy_statistics.hpp"
+
+namespace rehearse {
+namespace {
+
+std::vector<double> worst_points(const AccuracyOf& all) {
+  std::vector<double> points;
+  for (const ScalingSeries& series : scaling_series(all.rows, all.files))
+    points.push_back(series.worst_points);
+  return points;
+}
+
+TEST(PublishedAccuracy, DataParallel) {
+  constexpr AccuracyBound bounds[] = {{"", 0.31, 0.23, 0.74, -1, 0, 8}};
+  const AccuracyOf all = accuracy_of(published("data_parallel.csv"));
+  expect_within(all, bounds);
+  ASSERT_EQ(worst_points(all).size(), 4u);
+  EXPECT_LE(percentile(worst_points(all), 1), 3.5);
+}
+
+TEST(CollectedAccuracy, DataParallel) {
+  const std::string file = collected("data_parallel.csv");
+  if (file.empty()) GTEST_SKIP() << "no data_parallel.csv: set REHEARSE_MEASUREMENTS";
+  constexpr AccuracyBound bounds[] = {{"", 0.41, 0.42, 0.76, -1, 0, 209},
+                                      {"paddle-fleet", 0.26, 0.3, 0.49},
+                                      {"nvidia-resnet50", 0.13, 0.13, 0.22},
+                                      {"nvidia-bert", 0.25, 0.23, 0.45},
+                                      {"pollux-t4", 0.55, 0.59, 0.78}};
+  const AccuracyOf all = accuracy_of(file);
+  expect_within(all, bounds);
+  ASSERT_EQ(worst_points(all).size(), 47u);
+  EXPECT_LE(percentile(worst_points(all), 0.5), 14);
+  EXPECT_LE(percentile(worst_points(all), 1), 77);
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,91 @@
+// `rehearse accuracy FILE.csv…`: published measurements predicted row by row, and how far off.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "sim/error.hpp"
+#include "tools/accuracy_report.hpp"
+#include "tools/commands.hpp"
+#include "tools/counts.hpp"
+#include "tools/output_file.hpp"
+#include "tools/progress.hpp"
+
+namespace rehearse {
+
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string json, by = "sweep";
+  std::optional<std::int64_t> threads;
+  std::int64_t worst = 5;
+  bool quiet = false;
+};
+
+// All mistakes of all files at once.
+std::vector<MeasuredFile> load_all(const std::vector<std::string>& names) {
+  std::vector<MeasuredFile> files;
+  std::vector<Problem> problems;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+        names.begin() + static_cast<std::ptrdiff_t>(i)) {
+      problems.push_back({{names[i]}, "is named twice"});
+      continue;
+    }
+    try {
+      files.push_back(load_measured(names[i]));
+    } catch (const InputError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
+  }
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return files;
+}
+
+void accuracy(const Options& options) {
+  if (options.by != "sweep" && options.by != "file")
+    throw InputError(fmt::format("--by {} is neither 'sweep' nor 'file'", options.by));
+  if (options.worst < 0)
+    throw InputError(fmt::format("--worst {} must not be below 0", options.worst));
+  const std::size_t threads = counted("--threads", options.threads, 1024)
+                                  .value_or(std::max(1u, std::thread::hardware_concurrency()));
+  const std::vector<MeasuredFile> files = load_all(options.files);
+  const auto json = options.json.empty() ? nullptr : std::make_unique<OutputFile>(options.json);
+  std::vector<AccuracyRow> rows;
+  {
+    Progress progress(options.quiet);
+    rows = run_accuracy(
+        {.files = files, .threads = threads, .progress = [&](std::size_t done, std::size_t all) {
+           progress.show(fmt::format("{} of {} rows", done, all));
+         }});
+  }
+  const AccuracyReport report{files, rows, options.by == "sweep",
+                              static_cast<std::size_t>(options.worst)};
+  if (options.json != "-") fmt::print("{}", accuracy_text(report));
+  if (!json) return;
+  json->write(accuracy_json(report));
+  json->finish();
+}
+
+}  // namespace
+
+void add_accuracy_command(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command = app.add_subcommand(
+      "accuracy", "Published measurements, predicted row by row: how far off, and where");
+  command
+      ->add_option("FILE", options->files,
+                   "Measurements as CSV (scenarios/published/README.md); - is standard input")
+      ->required();
+  command->add_option("--json", options->json, "Write all rows and sums; - is standard output");
+  command->add_option("--by", options->by, "A line for each sweep (default) or each file");
+  command->add_option("--worst", options->worst, "How many of the worst cases of a file (5)");
+  command->add_option("--threads", options->threads, "How many rows at a time (all cores)");
+  command->add_flag("--quiet", options->quiet, "No progress line");
+  command->callback([options] { accuracy(*options); });
+}
+
+}  // namespace rehearse

@@ -1,0 +1,21 @@
+// What `rehearse accuracy` tells: tables for people, JSON for scripts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/accuracy_run.hpp"
+
+namespace rehearse {
+
+struct AccuracyReport {
+  const std::vector<MeasuredFile>& files;
+  const std::vector<AccuracyRow>& rows;
+  bool by_sweep = true;   // else a line for each file
+  std::size_t worst = 5;  // cases shown of each file
+};
+
+std::string accuracy_text(const AccuracyReport& report);
+std::string accuracy_json(const AccuracyReport& report);
+
+}  // namespace rehearse

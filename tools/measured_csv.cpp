@@ -1,0 +1,111 @@
+// One pass over the text. A quote opens a cell only at its beginning; elsewhere it is a mistake.
+#include "tools/measured_csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace rehearse {
+
+namespace {
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& file) : text_{text}, file_{file} {
+    constexpr std::string_view mark = "\xEF\xBB\xBF";  // spreadsheets begin UTF-8 with it
+    if (text_.starts_with(mark)) at_ = mark.size();
+  }
+
+  std::optional<CsvTable::Row> next() {
+    while (at_ < text_.size() && at_end_of_line()) end_line();
+    if (at_ >= text_.size()) return {};
+    CsvTable::Row row{{}, line_};
+    for (;;) {
+      row.cells.push_back(text_.substr(at_).starts_with('"') ? quoted() : plain());
+      if (at_ >= text_.size() || text_[at_] != ',') break;
+      ++at_;
+    }
+    end_line();
+    return row;
+  }
+
+  std::vector<Problem>& problems() { return problems_; }
+
+ private:
+  bool at_end_of_line() const {
+    return text_[at_] == '\n' || text_.substr(at_).starts_with("\r\n");
+  }
+  void end_line() {
+    if (at_ < text_.size() && text_[at_] == '\r') ++at_;
+    if (at_ < text_.size() && text_[at_] == '\n') ++at_, ++line_;
+  }
+  void complain(std::string message) { problems_.push_back({{file_, line_}, std::move(message)}); }
+
+  std::string plain() {
+    const std::size_t begin = at_;
+    bool has_quote = false;
+    for (; at_ < text_.size() && text_[at_] != ',' && !at_end_of_line(); ++at_)
+      has_quote = has_quote || text_[at_] == '"';
+    if (has_quote) complain("a quote inside a cell: put the whole cell in quotes and double it");
+    return std::string{text_.substr(begin, at_ - begin)};
+  }
+
+  std::string quoted() {
+    const std::uint32_t opened = line_;
+    std::string cell;
+    for (++at_; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '"') {
+        if (!text_.substr(at_).starts_with("\"\"")) break;
+        ++at_;
+      }
+      line_ += text_[at_] == '\n';
+      cell += text_[at_];
+    }
+    if (at_ >= text_.size()) {
+      problems_.push_back({{file_, opened}, "a quote is opened here and never closed"});
+      return cell;
+    }
+    ++at_;
+    if (at_ < text_.size() && text_[at_] != ',' && !at_end_of_line()) {
+      complain("text after a closing quote: double a quote that belongs to the cell");
+      plain();
+    }
+    return cell;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t at_ = 0;
+  std::uint32_t line_ = 1;
+  std::vector<Problem> problems_;
+};
+
+}  // namespace
+
+CsvTable parse_csv(std::string_view text, const std::string& file) {
+  Reader reader{text, file};
+  CsvTable table;
+  const std::optional<CsvTable::Row> header = reader.next();
+  if (!header) throw InputError(Place{file}, "is empty: it needs a header line and rows");
+  table.columns = header->cells;
+  std::vector<Problem>& problems = reader.problems();
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    if (std::find(table.columns.begin(), table.columns.begin() + static_cast<std::ptrdiff_t>(c),
+                  table.columns[c]) != table.columns.begin() + static_cast<std::ptrdiff_t>(c))
+      problems.push_back(
+          {{file, header->line}, fmt::format("column '{}' is there twice", table.columns[c])});
+  while (std::optional<CsvTable::Row> row = reader.next()) {
+    if (row->cells.size() == table.columns.size())
+      table.rows.push_back(std::move(*row));
+    else
+      problems.push_back({{file, row->line},
+                          fmt::format("{} cells, but the header has {} columns", row->cells.size(),
+                                      table.columns.size())});
+  }
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return table;
+}
+
+}  // namespace rehearse

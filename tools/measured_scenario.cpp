@@ -1,0 +1,175 @@
+// Two tables and two translations; nothing here looks at a row's name.
+#include "tools/measured_scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "sim/error.hpp"
+#include "sim/model_presets.hpp"
+
+namespace rehearse {
+
+namespace {
+
+// What a framework does unless it is told otherwise.
+struct Framework {
+  std::string_view name;
+  bool overlap_grad_reduce, overlap_param_gather;
+  bool fp32_gradients;  // of steps in bf16: accumulated and reduced
+  double gpt_dropout;   // of models of the gpt type; llama and moe have none
+};
+constexpr Framework frameworks[] = {
+    // arguments.py: overlap_grad_reduce off; bf16 turns accumulate_allreduce_grads_in_fp32 on;
+    // hidden_dropout 0.1.
+    {"megatron-lm", false, false, true, 0.1},
+    // ZeRO-3 gathers ahead of use (overlap_comm is on for stage 3), reduces in the step's type.
+    {"megatron-lm+deepspeed", true, true, false, 0.1},
+    {"megatron-deepspeed", false, false, true, 0.1},
+    // Recipes: ddp.overlap_grad_reduce, overlap_param_gather, grad_reduce_in_fp32 = False.
+    {"nemo", true, true, false, 0},
+    {"megatron-bridge", true, true, false, 0},
+    // FSDP prefetches; its mixed precision PURE reduces in bf16, DEFAULT in fp32 (`variant`).
+    {"llm-foundry", true, true, false, 0},
+    // FSDP2 prefetches; mixed_precision_reduce = float32.
+    {"torchtitan", true, true, true, 0},
+    // zero1 config: overlap_sync_grad = True, overlap_sync_param = False; bf16 gradients.
+    {"internevo", true, false, false, 0},
+    // Hagemann et al. 2023 describe a plain ZeRO-1 with bf16 gradients.
+    {"aa-scaling", false, false, false, 0},
+};
+// A framework that we do not know: plain data parallelism in the step's own type.
+constexpr Framework unknown_framework{"", false, false, false, 0};
+
+const Framework& framework_of(const TrainingMeasured& row) {
+  for (const Framework& framework : frameworks)
+    if (framework.name == row.framework) return framework;
+  return unknown_framework;
+}
+
+Precision precision_of(std::string_view word) {
+  for (std::size_t p = 0; p < precision_words.size(); ++p)
+    if (precision_words[p] == word) return static_cast<Precision>(p);
+  if (word == "mxfp8") return Precision::fp8;  // with scales of blocks: the same peak
+  throw InputError(fmt::format("precision '{}' is not modelled", word));
+}
+
+Workload model_of(const TrainingMeasured& row) {
+  Transformer model{.hidden = row.hidden,
+                    .layers = row.layers,
+                    .heads = row.heads,
+                    .kv_heads = row.kv_heads,
+                    .head_size = row.hidden / row.heads,
+                    .ffn = row.ffn_hidden,
+                    .vocabulary = row.vocab,
+                    .positions = row.seq_len};
+  if (row.model_type != "gpt") {
+    model.norm = Norm::rms;
+    model.learned_positions = false;
+    model.gated = true;
+    model.tied = model.qkv_bias = model.out_bias = model.mlp_bias = false;
+  }
+  if (row.model_type == "moe") {
+    model.experts = row.experts;
+    model.experts_per_token = row.top_k;
+  }
+  // Beyond this no sum is sure to fit 64 bits; each size alone was checked when it was read.
+  constexpr double most_parameters = 1e17;
+  const auto real = [](std::int64_t number) { return static_cast<double>(number); };
+  const double mlps =
+      std::max(1.0, real(row.experts)) * 3 * real(row.hidden) * real(row.ffn_hidden);
+  const double parameters = real(row.layers) * (mlps + 4 * real(row.hidden) * real(row.hidden)) +
+                            2 * real(row.vocab) * real(row.hidden);
+  if (parameters > most_parameters)
+    throw InputError(
+        fmt::format("{:.2g} parameters are more than {:.0e}, the most that is "
+                    "counted here",
+                    parameters, most_parameters));
+  return transformer_workload(row.model, row.model_type, model);
+}
+
+std::string schedule_of(const TrainingMeasured& row) {
+  if (row.schedule == "gpipe") return "GPipe";
+  return row.vpp > 1 ? "Interleaved1F1B" : "1F1B";
+}
+
+// Where the layers do not come out even, embedding and output take a layer's place each.
+std::vector<std::size_t> layers_of_stages(const TrainingMeasured& row) {
+  const std::size_t stages = row.pp * row.vpp, layers = static_cast<std::size_t>(row.layers);
+  if (stages > 65536 || layers % stages == 0 || (layers + 2) % stages != 0) return {};
+  std::vector<std::size_t> counts(stages, (layers + 2) / stages);
+  --counts.front();
+  --counts.back();
+  return counts;
+}
+
+Recompute recompute_of(std::string_view word) {
+  if (word == "full") return Recompute::full;
+  return word == "selective" ? Recompute::selective : Recompute::none;
+}
+
+// Images and BERT with data parallelism: every framework here overlaps its buckets with the
+// backward pass (DDP, Horovod, Paddle's fused all-reduce). AMP of PyTorch keeps fp32 gradients.
+OptimizerKind optimizer_of(const DataParallelMeasured& row) {
+  if (!row.model.starts_with("bert")) return OptimizerKind::momentum;
+  // NVIDIA's pre-training examples accumulate and step with LAMB; fine-tuning uses Adam.
+  return row.model == "bert-large" ? OptimizerKind::lamb : OptimizerKind::adam;
+}
+
+std::string preset_of(const std::string& model) {
+  if (model == "resnet50") return "resnet-50";
+  return model == "vgg16" ? "vgg-16" : model;
+}
+
+}  // namespace
+
+MeasuredStep step_of(const TrainingMeasured& row) {
+  const Framework& framework = framework_of(row);
+  MeasuredStep step{{}, model_of(row)};
+  Parallelism& p = step.scenario.parallelism;
+  p.tensor = row.tp;
+  p.pipeline = row.pp;
+  p.context = row.cp;
+  p.expert = row.ep;
+  p.data = row.dp;
+  p.virtual_pipeline = row.vpp;
+  p.schedule = schedule_of(row);
+  p.layers_per_stage = layers_of_stages(row);
+  p.sequence_parallel = row.sequence_parallel && row.tp > 1;
+  p.recompute = recompute_of(row.recompute);
+  p.zero_stage = row.zero_stage;
+  if (row.zero_stage > 0) p.zero_shard_ranks = row.zero_shard_ranks;
+  p.overlap_grad_reduce = row.overlap_grad_reduce.value_or(framework.overlap_grad_reduce);
+  p.overlap_param_gather =
+      row.zero_stage > 0 && row.overlap_param_gather.value_or(framework.overlap_param_gather);
+  Training& t = step.scenario.training;
+  t.micro_batch_size = row.micro_batch;
+  t.global_batch_size = row.global_batch;
+  t.seq_length = static_cast<std::size_t>(row.seq_len);
+  t.precision = precision_of(row.precision);
+  t.flash_attention = row.flash_attention.value_or(false);
+  t.gradients_in_fp32 =
+      row.variant == "reduce-fp32" || (framework.fp32_gradients && t.precision != Precision::fp16);
+  t.dropout = row.model_type == "gpt" ? framework.gpt_dropout : 0;
+  return step;
+}
+
+MeasuredStep step_of(const DataParallelMeasured& row) {
+  if (row.communication == "parameter_server" || row.communication == "gloo")
+    throw InputError(fmt::format("communication '{}' is not modelled", row.communication));
+  MeasuredStep step{{}, preset(preset_of(row.model))};
+  step.scenario.parallelism.overlap_grad_reduce = true;
+  Training& t = step.scenario.training;
+  t.micro_batch_size = row.batch_per_gpu;
+  t.global_batch_size = row.batch_per_gpu * row.grad_accum * row.gpus;
+  if (step.workload.sample == SampleKind::sequence) t.seq_length = row.seq_len;
+  t.precision = precision_of(row.precision);
+  t.gradients_in_fp32 = row.framework == "pytorch" && t.precision != Precision::fp32;
+  t.optimizer = optimizer_of(row);
+  t.flash_attention = false;
+  return step;
+}
+
+}  // namespace rehearse
