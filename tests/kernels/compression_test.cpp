@@ -27,7 +27,7 @@ Indices by_sorting(const Floats& values, std::size_t k) {
 
 TEST(TopK, IsWhatSortingGives) {
   SeededNumbers numbers(81);
-  for (const std::size_t n : lengths) {
+  for (const std::size_t n : lengths()) {
     Floats values = numbers.floats(n);
     // Few different numbers: ties in plenty.
     Floats coarse = values;
@@ -155,7 +155,7 @@ TEST(DeepGradientCompression, SmallGradientsAreNotClipped) {
 
 TEST(Int8Gradients, ErrorIsAtMostHalfAStep) {
   SeededNumbers numbers(86);
-  for (const std::size_t n : lengths) {
+  for (const std::size_t n : lengths()) {
     const Floats x = numbers.floats(n);
     const float scale = int8_scale(x);
     std::vector<std::int8_t> codes(n);

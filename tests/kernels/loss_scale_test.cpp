@@ -10,7 +10,7 @@ namespace {
 
 TEST(LossScale, SeesEveryNumberThatIsNotFinite) {
   EXPECT_TRUE(all_finite(Floats{}));
-  for (const std::size_t n : lengths) {
+  for (const std::size_t n : lengths()) {
     if (n == 0) continue;
     Floats x(n, std::numeric_limits<float>::max());
     EXPECT_TRUE(all_finite(x));

@@ -36,7 +36,7 @@ double norm(const Doubles& x) {
 }
 
 TEST(Optimizers, Sgd) {
-  for (const std::size_t n : lengths) {
+  for (const std::size_t n : lengths()) {
     TwoRuns run(n, 91);
     const Sgd sgd{.rate = 0.01F, .decay = 0.1F};
     for (std::size_t t = 1; t <= steps; ++t) {
@@ -49,7 +49,7 @@ TEST(Optimizers, Sgd) {
 
 TEST(Optimizers, Momentum) {
   for (const bool nesterov : {false, true}) {
-    for (const std::size_t n : lengths) {
+    for (const std::size_t n : lengths()) {
       TwoRuns run(n, 92);
       const Momentum settings{.rate = 0.01F, .momentum = 0.9F, .decay = 0.1F, .nesterov = nesterov};
       for (std::size_t t = 1; t <= steps; ++t) {
@@ -69,7 +69,7 @@ TEST(Optimizers, Momentum) {
 // Kingma and Ba, algorithm 1; Loshchilov and Hutter, algorithm 2.
 TEST(Optimizers, AdamAndAdamW) {
   for (const bool decoupled : {false, true}) {
-    for (const std::size_t n : lengths) {
+    for (const std::size_t n : lengths()) {
       TwoRuns run(n, 93);
       const Adam adam{.rate = 0.01F, .decay = 0.1F, .decoupled = decoupled};
       for (std::size_t t = 1; t <= steps; ++t) {
@@ -99,7 +99,7 @@ TEST(Optimizers, TheFirstStepOfAdamIsTheRate) {
 
 // You, Gitman and Ginsburg, algorithm 1.
 TEST(Optimizers, Lars) {
-  for (const std::size_t n : lengths) {
+  for (const std::size_t n : lengths()) {
     TwoRuns run(n, 94);
     const Lars lars{.rate = 1, .momentum = 0.9F, .decay = 0.01F, .trust = 0.02F};
     for (std::size_t t = 1; t <= steps; ++t) {
@@ -118,7 +118,7 @@ TEST(Optimizers, Lars) {
 
 // You et al. 2020, algorithm 2.
 TEST(Optimizers, Lamb) {
-  for (const std::size_t n : lengths) {
+  for (const std::size_t n : lengths()) {
     TwoRuns run(n, 95);
     const Lamb lamb{.rate = 0.01F, .decay = 0.01F};
     Floats update(n);
