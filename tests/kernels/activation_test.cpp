@@ -25,7 +25,7 @@ Doubles with_bias(const Doubles& x, const Doubles& bias, RowShape shape, GeluFor
 TEST(Activation, BiasGeluForwardAndBackward) {
   SeededNumbers numbers(11);
   for (const GeluForm form : {GeluForm::tanh, GeluForm::erf}) {
-    for (const RowShape shape : row_shapes) {
+    for (const RowShape shape : row_shapes()) {
       const Floats x = numbers.floats(shape.size(), -4, 4), bias = numbers.floats(shape.width);
       const Floats dy = numbers.floats(shape.size()), before = numbers.floats(shape.width);
       Floats y(shape.size()), dx(shape.size()), db = before;
@@ -88,7 +88,7 @@ TEST(Activation, AddBias) {
 
 TEST(Activation, SiluForwardAndBackward) {
   SeededNumbers numbers(12);
-  for (const std::size_t n : lengths) {
+  for (const std::size_t n : lengths()) {
     const Floats x = numbers.floats(n, -6, 6), dy = numbers.floats(n);
     Floats y(n), dx(n);
     silu(x, y);

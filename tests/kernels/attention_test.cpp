@@ -57,19 +57,33 @@ struct Case {
   }
 };
 
-const std::vector<AttentionShape> shapes{
-    {.batch = 0, .queries = 3, .keys = 3, .heads = 1, .key_heads = 1, .width = 2},
-    {.batch = 1, .queries = 0, .keys = 3, .heads = 1, .key_heads = 1, .width = 2},
-    {.batch = 1, .queries = 3, .keys = 0, .heads = 1, .key_heads = 1, .width = 2},
-    {.batch = 1, .queries = 1, .keys = 1, .heads = 1, .key_heads = 1, .width = 1},
-    {.batch = 2, .queries = 5, .keys = 5, .heads = 2, .key_heads = 2, .width = 3, .scale = 0.5F},
-    {.batch = 1, .queries = 4, .keys = 4, .heads = 4, .key_heads = 2, .width = 3, .scale = 0.7F},
-    {.batch = 2, .queries = 3, .keys = 7, .heads = 6, .key_heads = 2, .width = 2, .scale = 0.6F},
-    {.batch = 1, .queries = 7, .keys = 3, .heads = 3, .key_heads = 1, .width = 5, .scale = 0.4F},
-};
+std::vector<AttentionShape> shapes() {
+  std::vector<AttentionShape> all{
+      {.batch = 0, .queries = 3, .keys = 3, .heads = 1, .key_heads = 1, .width = 2},
+      {.batch = 1, .queries = 0, .keys = 3, .heads = 1, .key_heads = 1, .width = 2},
+      {.batch = 1, .queries = 3, .keys = 0, .heads = 1, .key_heads = 1, .width = 2},
+      {.batch = 1, .queries = 1, .keys = 1, .heads = 1, .key_heads = 1, .width = 1},
+      {.batch = 2, .queries = 5, .keys = 5, .heads = 2, .key_heads = 2, .width = 3, .scale = 0.5F},
+      {.batch = 1, .queries = 4, .keys = 4, .heads = 4, .key_heads = 2, .width = 3, .scale = 0.7F},
+      {.batch = 2, .queries = 3, .keys = 7, .heads = 6, .key_heads = 2, .width = 2, .scale = 0.6F},
+      {.batch = 1, .queries = 7, .keys = 3, .heads = 3, .key_heads = 1, .width = 5, .scale = 0.4F},
+  };
+  SeededNumbers numbers(60);
+  for (int i = 0; i < 8; ++i) {
+    const std::size_t key_heads = 1 + numbers.below(3);
+    all.push_back({.batch = 1 + numbers.below(2),
+                   .queries = numbers.below(6),
+                   .keys = numbers.below(6),
+                   .heads = key_heads * (1 + numbers.below(3)),
+                   .key_heads = key_heads,
+                   .width = 1 + numbers.below(5),
+                   .scale = static_cast<float>(numbers.between(0.2, 0.8))});
+  }
+  return all;
+}
 
 TEST(Attention, ForwardAndBackward) {
-  for (AttentionShape shape : shapes) {
+  for (AttentionShape shape : shapes()) {
     for (const bool causal : {false, true}) {
       shape.causal = causal;
       Case it(shape, 61);

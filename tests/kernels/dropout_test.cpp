@@ -30,7 +30,7 @@ Dropout mask_of(double probability, std::uint64_t stream = 5) {
 TEST(Dropout, KeepsOrClearsAndScales) {
   SeededNumbers numbers(21);
   for (const double p : {0.0, 0.1, 0.5, 0.9, 1.0}) {
-    for (const std::size_t n : lengths) {
+    for (const std::size_t n : lengths()) {
       const Floats x = numbers.floats(n, 1, 2);
       Floats y(n);
       const Dropout mask = mask_of(p);

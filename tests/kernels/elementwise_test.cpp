@@ -8,7 +8,7 @@ namespace {
 
 TEST(Elementwise, IsPlainFloatArithmetic) {
   SeededNumbers numbers(2);
-  for (const std::size_t n : lengths) {
+  for (const std::size_t n : lengths()) {
     const Floats a = numbers.floats(n), b = numbers.floats(n);
     Floats sum(n), scaled(n), into = b, more = b;
     add(a, b, sum);
@@ -27,7 +27,7 @@ TEST(Elementwise, IsPlainFloatArithmetic) {
 
 TEST(Elementwise, Add3IsTwoAddsBitByBit) {
   SeededNumbers numbers(3);
-  for (const std::size_t n : lengths) {
+  for (const std::size_t n : lengths()) {
     const Floats a = numbers.floats(n, -1e4, 1e4), b = numbers.floats(n, -1e-3, 1e-3);
     const Floats c = numbers.floats(n);
     Floats fused(n), two(n);
@@ -81,7 +81,7 @@ TEST(Elementwise, LengthsMustAgree) {
 
 TEST(Rows, ColumnSumsAreAddedInFp64) {
   SeededNumbers numbers(6);
-  for (const RowShape shape : row_shapes) {
+  for (const RowShape shape : row_shapes()) {
     const Floats x = numbers.floats(shape.size()), before = numbers.floats(shape.width);
     Floats sums = before;
     add_column_sums(x, shape, sums);

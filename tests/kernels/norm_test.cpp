@@ -45,7 +45,7 @@ Doubles plus(Doubles a, std::span<const float> b) {
 
 TEST(LayerNorm, ForwardAndBackward) {
   SeededNumbers numbers(31);
-  for (const RowShape shape : row_shapes) {
+  for (const RowShape shape : row_shapes()) {
     const Floats x = numbers.floats(shape.size()), weight = numbers.floats(shape.width);
     const Floats bias = numbers.floats(shape.width), dy = numbers.floats(shape.size());
     const Floats before = numbers.floats(shape.width);
@@ -100,7 +100,7 @@ TEST(LayerNorm, AGreatMeanCostsNoDigits) {
 
 TEST(RmsNorm, ForwardAndBackward) {
   SeededNumbers numbers(32);
-  for (const RowShape shape : row_shapes) {
+  for (const RowShape shape : row_shapes()) {
     const Floats x = numbers.floats(shape.size()), weight = numbers.floats(shape.width);
     const Floats dy = numbers.floats(shape.size()), before = numbers.floats(shape.width);
     Floats y(shape.size()), rate(shape.rows), dx(shape.size()), dw = before;

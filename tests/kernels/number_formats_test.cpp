@@ -165,7 +165,7 @@ TEST(NumberFormats, Fp16IsTheCompilers) {
 
 TEST(NumberFormats, SpansAreCastNumberByNumber) {
   SeededNumbers numbers(1);
-  for (const std::size_t length : lengths) {
+  for (const std::size_t length : lengths()) {
     const Floats x = numbers.floats(length, -500, 500);
     std::vector<Fp16> half(length);
     std::vector<Bf16> brain(length);

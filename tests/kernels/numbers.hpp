@@ -38,10 +38,20 @@ class SeededNumbers {
   std::mt19937_64 engine_;
 };
 
-/// Nothing, one, odd, and on both sides of powers of two.
-inline const std::vector<RowShape> row_shapes{{0, 0}, {0, 3},  {3, 0},  {1, 1},   {1, 7}, {5, 1},
-                                              {3, 5}, {2, 33}, {7, 65}, {4, 129}, {9, 2}, {17, 16}};
-inline const std::vector<std::size_t> lengths{0, 1, 2, 3, 4, 5, 7, 31, 64, 65, 1000};
+/// Nothing, one, odd, on both sides of powers of two, and eight at random.
+inline std::vector<RowShape> row_shapes() {
+  std::vector<RowShape> shapes{{0, 0}, {0, 3},  {3, 0},  {1, 1},   {1, 7}, {5, 1},
+                               {3, 5}, {2, 33}, {7, 65}, {4, 129}, {9, 2}, {17, 16}};
+  SeededNumbers numbers(1);
+  for (int i = 0; i < 8; ++i) shapes.push_back({numbers.below(14), numbers.below(80)});
+  return shapes;
+}
+inline std::vector<std::size_t> lengths() {
+  std::vector<std::size_t> all{0, 1, 2, 3, 4, 5, 7, 31, 64, 65, 1000};
+  SeededNumbers numbers(2);
+  for (int i = 0; i < 5; ++i) all.push_back(numbers.below(300));
+  return all;
+}
 
 inline Doubles widen(std::span<const float> values) { return {values.begin(), values.end()}; }
 

@@ -34,7 +34,7 @@ double loss_plain(const Doubles& x, const std::vector<Token>& targets, RowShape 
 
 TEST(Softmax, ForwardAndBackward) {
   SeededNumbers numbers(41);
-  for (const RowShape shape : row_shapes) {
+  for (const RowShape shape : row_shapes()) {
     const Floats x = numbers.floats(shape.size(), -5, 5), dy = numbers.floats(shape.size());
     Floats y(shape.size()), dx(shape.size());
     softmax(x, shape, y);
@@ -66,7 +66,7 @@ TEST(Softmax, GreatAndMaskedNumbers) {
 
 TEST(CrossEntropy, ForwardAndBackward) {
   SeededNumbers numbers(42);
-  for (const RowShape shape : row_shapes) {
+  for (const RowShape shape : row_shapes()) {
     if (shape.width == 0) continue;  // no class to aim at
     const Floats logits = numbers.floats(shape.size(), -5, 5);
     std::vector<Token> targets;
