@@ -1,10 +1,10 @@
 // What a rank keeps between steps when it sends few of its gradients (Lin et al., ICLR 2018): what
 // is not sent is not lost, and momentum is applied before the cut instead of after the sum.
 //
-//   clip    g  = g · min(1, limit / (√ranks · |g|))       local clipping, section 3.3
-//   correct u  = momentum · u + g;  v = v + u             momentum correction, section 3.1
+//   clip    g  = g · min(1, limit / (√ranks · |g|))       local clipping, section 3.2
+//   correct u  = momentum · u + g;  v = v + u             momentum correction, section 3.2
 //   send    the largest of v, by index
-//   mask    u = v = 0 there                               momentum factor masking, section 3.2
+//   mask    u = v = 0 there                               momentum factor masking, section 3.3
 //
 // The momentum is already in what is sent: the update after the sum is plain SGD.
 #pragma once

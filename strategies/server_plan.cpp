@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "sim/cost_model.hpp"
+#include "strategies/buckets.hpp"
 #include "strategies/optimizer.hpp"
 #include "strategies/step_plan.hpp"
 
@@ -121,7 +122,9 @@ std::vector<std::vector<std::size_t>> fill(const Scenario& scenario,
                                            const std::vector<LayerLoad>& layers) {
   const ParameterServer& how = scenario.parameter_server;
   const StateFormat format = state_format(scenario.training);
-  Bytes full = scenario.parallelism.bucket_size;
+  Parallelism early = scenario.parallelism;  // gradients are pushed beside the backward pass
+  early.overlap_grad_reduce = true;
+  Bytes full = bucket_sizes(early).others;
   if (how.sharding == ServerSharding::layers) full = Bytes{1};
   std::vector<std::vector<std::size_t>> buckets(1);
   Bytes filled;
