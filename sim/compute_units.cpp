@@ -77,7 +77,15 @@ Time ComputeUnits::begin(Rank rank, OpId op, Time alone, Time now) {
 std::optional<Time> ComputeUnits::take(Rank rank, Time now) {
   Unit& unit = units_[unit_of(rank)];
   settle(unit, now);
-  if (++unit.taken > 1 || unit.op == no_op) return std::nullopt;
+  if (++unit.taken > 1) return std::nullopt;
+  // After some time at its full rate a unit has whole picoseconds left: what an earlier transfer
+  // left over is forgotten, so that kernels beside this one end as if there had been no other.
+  // Where one follows the other at once it does not matter which of the two events comes first.
+  if (unit.freed != now) {
+    unit.beyond = 0;
+    unit.left = (std::max<std::int64_t>(unit.left, 0) + whole - 1) / whole * whole;
+  }
+  if (unit.op == no_op) return std::nullopt;
   return foresee(unit, now);
 }
 
@@ -85,7 +93,9 @@ std::optional<Time> ComputeUnits::give_back(Rank rank, Time now) {
   Unit& unit = units_[unit_of(rank)];
   settle(unit, now);
   ASSERT(unit.taken > 0);
-  if (--unit.taken > 0 || unit.op == no_op) return std::nullopt;
+  if (--unit.taken > 0) return std::nullopt;
+  unit.freed = now;
+  if (unit.op == no_op) return std::nullopt;
   return foresee(unit, now);
 }
 

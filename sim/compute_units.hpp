@@ -57,6 +57,7 @@ class ComputeUnits {
     OpId op = no_op;
     std::int64_t left = 0;  // parts, at `since`
     Time since, end;
+    Time freed;               // when the last transfer ended
     std::int64_t beyond = 0;  // parts delivered beyond the kernel that ended at `end`
   };
   std::uint32_t unit_of(Rank rank) const {

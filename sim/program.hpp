@@ -220,7 +220,7 @@ class Program {
   LargeVector<Op> ops_;
   LargeVector<std::uint32_t> after_begin_{0};  // edges of op i: [after_begin_[i], [i + 1])
   LargeVector<OpId> after_;
-  std::vector<ComputeWork> computes_;
+  LargeVector<ComputeWork> computes_;
   std::vector<Access> accesses_;
   LargeVector<Transfer> transfers_;
   std::vector<Collective> collectives_;

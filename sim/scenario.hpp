@@ -15,6 +15,7 @@ namespace rehearse {
 
 enum class OptimizerKind : std::uint8_t { sgd, momentum, adam, lars, lamb };
 enum class Recompute : std::uint8_t { none, selective, full };
+enum class ContextExchange : std::uint8_t { all_gather, ring };
 enum class Scaling : std::uint8_t { weak, strong };
 enum class LossScaling : std::uint8_t { none, dynamic };
 enum class Fusion : std::uint8_t { none, elementwise };
@@ -27,6 +28,9 @@ struct Parallelism {
   std::size_t virtual_pipeline = 1;      // model chunks a rank holds (interleaved schedules)
   std::optional<std::size_t> data;       // derived from the world; checked when given
   std::string order = "tp-cp-ep-dp-pp";  // the first varies fastest from rank to rank
+  ContextExchange context_exchange = ContextExchange::all_gather;  // of keys and values
+  double expert_capacity = 0;   // places of an expert, over its even share; 0: as many as come
+  double expert_imbalance = 1;  // tokens of the busiest expert rank, over its even share
   bool sequence_parallel = false;
   std::string schedule = "1F1B";  // PyTorch's names, or "none": stages without a pipeline
   std::string schedule_csv;       // a file in PyTorch's notation, instead of a name
@@ -59,7 +63,8 @@ struct Training {
   bool cuda_graph = false;               // kernels are launched together, as nodes of one graph
   Time graph_node_overhead = 1500_ns;    // of each of them, in place of a launch
   bool flash_attention = true;
-  double dropout = 0;                                    // > 0: masks are made, kept and read
+  std::optional<double> clip_grad;  // longest gradient; 0: any; none: 1 for models of sequences
+  double dropout = 0;               // > 0: masks are made, kept and read
   double tokens = 0, epochs = 0, samples_per_epoch = 0;  // of the whole training; 0: not asked
   double price_per_gpu_hour = 0;                         // with its currency, as written
   std::string currency;

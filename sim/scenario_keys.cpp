@@ -33,6 +33,7 @@ constexpr ChoiceField choice(std::span<const std::string_view> words) {
 
 // In the order of their enumerators.
 constexpr std::string_view recompute_words[] = {"none", "selective", "full"};
+constexpr std::string_view context_words[] = {"all_gather", "p2p"};
 constexpr std::string_view precision_words[] = {"fp32", "tf32", "fp16", "bf16", "fp8"};
 constexpr std::string_view optimizer_words[] = {"sgd", "momentum", "adam", "lars", "lamb"};
 constexpr std::string_view scaling_words[] = {"weak", "strong"};
@@ -102,8 +103,16 @@ constexpr ScenarioKey keys[] = {
      ranks(value<P, &Parallelism::virtual_pipeline>), "stages on each of them (interleaved)"},
     {parallelism, "context_parallel_size", "cp", ranks(value<P, &Parallelism::context>),
      "ranks that split each sequence, or the rows of each image"},
+    {parallelism, "cp_comm_type", "", choice<P, &Parallelism::context_exchange>(context_words),
+     "how they meet all keys: gathered at once, or block by block round a ring (ring attention)"},
     {parallelism, "expert_model_parallel_size", "ep", ranks(value<P, &Parallelism::expert>),
      "ranks, out of dp × cp, that the experts are dealt to"},
+    {parallelism, "moe_expert_capacity_factor", "",
+     FactorField{value<P, &Parallelism::expert_capacity>, 0},
+     "places of each expert, over its even share of the tokens; 0: as many as come"},
+    {parallelism, "moe_load_imbalance", "",
+     FactorField{value<P, &Parallelism::expert_imbalance>, 1},
+     "tokens of the busiest expert rank, over its even share; the others wait for it"},
     {parallelism, "data_parallel_size", "dp",
      MaybeCountField{value<P, &Parallelism::data>, most_ranks},
      "follows from the world: world / (tp × pp × cp); checked when given"},
@@ -174,6 +183,9 @@ constexpr ScenarioKey keys[] = {
      "of each kernel of a graph, in place of the device's launch_overhead"},
     {training, "flash_attention", "", FlagField{value<T, &Training::flash_attention>},
      "attention in one kernel that keeps no scores"},
+    {training, "clip_grad", "", MaybeNumberField{value<T, &Training::clip_grad>},
+     "longest norm of the gradients, which is then taken; 0: it is not; left out: 1 for models of "
+     "sequences, else 0"},
     {training, "dropout", "", ShareField{value<T, &Training::dropout>},
      "above 0: masks are made, kept and read"},
     {training, "tokens", "", AmountField{value<T, &Training::tokens>},

@@ -46,6 +46,13 @@ struct NumberField {
 struct TimeField {  // "2us"
   Time& (*at)(Scenario&);
 };
+struct MaybeNumberField {  // 0 or above
+  std::optional<double>& (*at)(Scenario&);
+};
+struct FactorField {  // from `least` on
+  double& (*at)(Scenario&);
+  double least;
+};
 struct AmountField {  // "300B", or a number; above 0
   double& (*at)(Scenario&);
 };
@@ -65,8 +72,8 @@ struct FileOnlyField {                // means something to the reader of a file
 
 using ScenarioField =
     std::variant<TextField, FileField, FlagField, CountField, MaybeCountField, CountsField,
-                 ShareField, NumberField, TimeField, AmountField, BytesField, ChoiceField,
-                 PriceField, DistributedOptimizerField, FileOnlyField>;
+                 ShareField, NumberField, TimeField, MaybeNumberField, FactorField, AmountField,
+                 BytesField, ChoiceField, PriceField, DistributedOptimizerField, FileOnlyField>;
 
 struct ScenarioKey {
   std::string_view table;  // "parallelism"; "" for the top of the file

@@ -79,6 +79,21 @@ struct Setter {
   std::string operator()(const TimeField& f) const {
     return taken(read_quantity(value, word, parse_time, "2us"), f.at(scenario));
   }
+  std::string operator()(const MaybeNumberField& f) const {
+    const Reading<double> number = read_number(value, word);
+    if (!number.value) return number.problem;
+    if (*number.value < 0) return fmt::format("'{}' must not be below 0", word);
+    f.at(scenario) = *number.value;
+    return {};
+  }
+  std::string operator()(const FactorField& f) const {
+    const Reading<double> factor = read_number(value, word);
+    if (!factor.value) return factor.problem;
+    if (*factor.value < f.least || *factor.value > 1e6)
+      return fmt::format("'{}' must be from {} to 1e6, not {}", word, f.least, *factor.value);
+    f.at(scenario) = *factor.value;
+    return {};
+  }
   std::string operator()(const AmountField& f) const {
     const Reading<double> amount =
         value.text() ? read_quantity(value, word, parse_amount, "300B") : read_number(value, word);
@@ -137,6 +152,10 @@ struct Writer {
   std::string operator()(const ShareField& f) const { return fmt::format("{}", f.at(scenario)); }
   std::string operator()(const NumberField& f) const { return fmt::format("{}", f.at(scenario)); }
   std::string operator()(const TimeField& f) const { return toml_text(to_text(f.at(scenario))); }
+  std::string operator()(const MaybeNumberField& f) const {
+    return f.at(scenario) ? fmt::format("{}", *f.at(scenario)) : "";
+  }
+  std::string operator()(const FactorField& f) const { return fmt::format("{}", f.at(scenario)); }
   std::string operator()(const AmountField& f) const {
     return f.at(scenario) > 0 ? toml_text(to_text_amount(f.at(scenario))) : "";
   }
@@ -166,6 +185,8 @@ struct TypeName {
     return fmt::format("{} to {}", f.least, f.most);
   }
   std::string operator()(const TimeField&) const { return "time"; }
+  std::string operator()(const MaybeNumberField&) const { return "number"; }
+  std::string operator()(const FactorField&) const { return "number"; }
   std::string operator()(const AmountField&) const { return "number"; }
   std::string operator()(const BytesField&) const { return "size"; }
   std::string operator()(const ChoiceField& f) const {

@@ -72,8 +72,9 @@ void Accounts::account_gap(const Stretch& gap, OpId next, std::span<const Stretc
       if (is_within_layers(part.dimension)) return 0;
       return next != no_op && is_awaited(part.op, next) ? 1 : 2;
     };
+    const auto end = [&](const Stretch& part) { return timeline_.spans[index(part.op)].end; };
     std::sort(here.begin(), here.end(), [&](const Stretch& a, const Stretch& b) {
-      return std::tuple{rank(a), b.end, a.dimension} < std::tuple{rank(b), a.end, b.dimension};
+      return std::tuple{rank(a), end(b), a.dimension} < std::tuple{rank(b), end(a), b.dimension};
     });
   }
   std::vector<Stretch>&free = scratch_.free, &left = scratch_.left;
@@ -97,11 +98,16 @@ void Accounts::account_gap(const Stretch& gap, OpId next, std::span<const Stretc
 }
 
 // All that ended just when the kernel could begin: of several that end together the engine names
-// whichever it met last.
+// whichever it met last. Or what an exchange of its layer had waited for, if that came between: in
+// a block the kernel waits for it itself.
 bool Accounts::is_awaited(OpId op, OpId kernel) const {
-  const std::span<const OpId> inputs = step_.program.after(kernel);
-  return timeline_.spans[index(op)].end == timeline_.spans[index(kernel)].begin &&
-         std::find(inputs.begin(), inputs.end(), op) != inputs.end();
+  for (const OpId input : step_.program.after(kernel)) {
+    if (timeline_.spans[index(input)].end != timeline_.spans[index(kernel)].begin) continue;
+    if (input == op) return true;
+    const OpTag& tag = step_.tags[index(input)];
+    if (tag.communicates && is_within_layers(tag.dimension) && is_awaited(op, input)) return true;
+  }
+  return false;
 }
 
 TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
@@ -110,8 +116,10 @@ TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
   TimeUse use;
   Time now = window.begin;
   std::size_t first = 0;
+  OpId next = no_op;  // the first kernel after the window
   for (const Stretch& kernel : day.computing) {
     const Time begin = std::max(kernel.begin, window.begin), end = std::min(kernel.end, window_end);
+    if (kernel.begin >= window_end && next == no_op) next = kernel.op;
     if (begin >= end) continue;
     if (begin > now) account_gap({now, begin}, kernel.op, day.communicating, first, use);
     use.compute += end - begin;
@@ -123,7 +131,7 @@ TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
       use.compute = use.compute - exchanged;
     }
   }
-  if (now < window_end) account_gap({now, window_end}, no_op, day.communicating, first, use);
+  if (now < window_end) account_gap({now, window_end}, next, day.communicating, first, use);
   return use;
 }
 
@@ -139,7 +147,8 @@ std::array<Time, dimension_count> Accounts::communication(std::size_t role,
     if (stretch.merged == UINT32_MAX || stretch.begin < window.begin || stretch.end > window.end)
       continue;
     for (std::size_t d = 0; d < dimension_count; ++d)
-      total[d] += step_.merged[stretch.merged].exchanged[d];
+      total[d] +=
+          step_.merged[stretch.merged].exchanged[d] + step_.merged[stretch.merged].hidden[d];
   }
   return total;
 }

@@ -32,7 +32,7 @@ class Accounts {
     std::uint32_t merged = UINT32_MAX;  // which of the merged ops it is
   };
   struct Day {
-    std::vector<Stretch> computing, communicating;  // by begin
+    LargeVector<Stretch> computing, communicating;  // by begin
   };
   struct Scratch {  // of account_gap, to keep its memory
     std::vector<Stretch> here, free, left;

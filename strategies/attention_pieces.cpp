@@ -51,13 +51,19 @@ void plain_backward(const RankShare& r, PieceWriter& w) {
   w.matmul("attention.scores.dgrad_keys", {r.keys, size, r.queries, batch});
 }
 
+/// What one kernel of flash attention meets: a rank's queries, and keys and values.
+struct Flash {
+  std::int64_t keys = 0;  // of a sequence
+  double pairs = 0;       // (query, key), over all heads here
+};
+
 // Two products forward. Backward five: the scores once more, and the gradients of scores, V, Q, K;
 // the gradient of Q is accumulated in fp32. No Gemm: its tiles are those of the fused kernel.
-Piece flash(const RankShare& r, bool backward) {
+Piece flash(const RankShare& r, const Flash& what, bool backward) {
   const std::int64_t q = r.tokens * r.query_width;
-  const std::int64_t kv = r.how.micro_batch * r.keys * r.kv_width;
+  const std::int64_t kv = r.how.micro_batch * what.keys * r.kv_width;
   const std::int64_t sums = 4 * r.tokens * r.heads;  // log of the sum of exponentials, fp32
-  const double product = 2 * r.computed_pairs() * static_cast<double>(r.model.head_size);
+  const double product = 2 * what.pairs * static_cast<double>(r.model.head_size);
   const std::int64_t e = r.numbers.activation;
   Compute work{.flops = Flops{2 * product}, .math = r.numbers.wide_math()};
   work.traffic = Bytes{(2 * q + 2 * kv) * e + sums};  // Q and the output, K and V
@@ -77,21 +83,85 @@ void rope(const RankShare& r, PieceWriter& w, std::string name) {
   w.leaves(numbers, Elementwise::whole, true);
 }
 
+// Ring attention (Liu et al. 2023): each rank begins with its own keys and values, and while it
+// computes with a block it sends it on and receives the next.
+//
+//   forward    kernel  [ block 0 ][ block 1 ] … [ block c-1 ]      c context ranks, c-1 hops
+//              ring    [  kv 1   ][  kv 2   ] …
+//   backward   kernel  [ block 0 ][ block 1 ] … [ block c-1 ]
+//              ring    [  kv 1   ][ kv 2, d0 ] … [   d c-2   ][ d c-1 ]   gradients d go on with
+//                                                                         their block, and home
+// A rank has a piece from the sequence's begin and one from its end, so under a causal mask every
+// block is half of its square and all ranks have equal work (zig-zag; Brandon et al. 2023).
+Flash block_of(const RankShare& r) {
+  return {r.queries, r.computed_pairs() / static_cast<double>(r.how.context)};
+}
+
+void hop(const RankShare& r, PieceWriter& w, std::string name, std::int64_t tensors,
+         std::uint8_t beside) {
+  w.exchange(std::move(name), CollectiveKind::send_recv,
+             tensors * r.tokens * r.kv_width * r.numbers.activation, beside, Dimension::context);
+}
+
+// The parts of the output are joined by their sums of exponentials, in fp32.
+void ring_forward(const RankShare& r, PieceWriter& w) {
+  const std::int64_t output = r.tokens * r.query_width, sums = 4 * r.tokens * r.heads;
+  for (std::int64_t step = 0; step < r.how.context; ++step) {
+    if (step + 1 < r.how.context) {
+      hop(r, w, "attention.ring_kv", 2, step > 0 ? 2 : 1);
+      w.recomputed();
+    }
+    w.kernel(flash(r, block_of(r), false));
+    if (step == 0) continue;
+    w.sweep("attention.join", 3 * output, 4.0 * static_cast<double>(output), 3 * sums);
+    w.recomputed();
+  }
+}
+
+void ring_backward(const RankShare& r, PieceWriter& w) {
+  const std::int64_t last = r.how.context - 1, kv = 2 * r.tokens * r.kv_width;
+  for (std::int64_t step = 0; step <= last; ++step) {
+    const std::int64_t tensors = (step < last ? 2 : 0) + (step > 0 ? 2 : 0);
+    hop(r, w, step > 0 ? "attention.ring_kv_grad" : "attention.ring_kv_again", tensors, 1);
+    w.kernel(flash(r, block_of(r), true));
+    if (step > 0) w.sweep("attention.join_kv_grad", 3 * kv, static_cast<double>(kv));
+  }
+  hop(r, w, "attention.ring_kv_grad", 2, 0);
+}
+
+void core_forward(const RankShare& r, PieceWriter& w) {
+  if (r.how.ring_attention) return ring_forward(r, w);
+  // Each context rank has its queries and gathers all keys, as Llama 3's training did.
+  if (r.how.context > 1)
+    w.exchange("attention.gather_kv", CollectiveKind::all_gather, gathered_kv(r), 0,
+               Dimension::context);
+  if (r.how.flash_attention)
+    w.kernel(flash(r, {r.keys, r.computed_pairs()}, false));
+  else
+    plain_forward(r, w);
+}
+
+void core_backward(const RankShare& r, PieceWriter& w) {
+  if (r.how.ring_attention) return ring_backward(r, w);
+  if (r.how.context > 1)
+    w.exchange("attention.gather_kv_again", CollectiveKind::all_gather, gathered_kv(r), 0,
+               Dimension::context);
+  if (r.how.flash_attention)
+    w.kernel(flash(r, {r.keys, r.computed_pairs()}, true));
+  else
+    plain_backward(r, w);
+  if (r.how.context > 1)
+    w.exchange("attention.reduce_kv", CollectiveKind::reduce_scatter, gathered_kv(r), 0,
+               Dimension::context);
+}
+
 }  // namespace
 
 void attention_forward(const RankShare& r, PieceWriter& w) {
   if (!r.model.norm_after) norm_forward(r, w, "attention.norm");
   w.column_forward(qkv(r));
   rope(r, w, "attention.rope");
-  // Each context rank has its queries and gathers all keys, as Llama 3's training did; a ring that
-  // hides the exchange would replace this and the kernel after it.
-  if (r.how.context > 1)
-    w.exchange("attention.gather_kv", CollectiveKind::all_gather, gathered_kv(r), 0,
-               Dimension::context);
-  if (r.how.flash_attention)
-    w.kernel(flash(r, false));
-  else
-    plain_forward(r, w);
+  core_forward(r, w);
   w.row_forward(out(r));
   residual_forward(r, w, "attention.residual", r.model.out_bias);
   if (r.model.norm_after) norm_forward(r, w, "attention.norm");
@@ -101,16 +171,7 @@ void attention_backward(const RankShare& r, PieceWriter& w) {
   if (r.model.norm_after) norm_backward(r, w, "attention.norm");
   residual_backward(r, w, "attention.residual", r.model.out_bias);
   w.row_backward(out(r));
-  if (r.how.context > 1)
-    w.exchange("attention.gather_kv_again", CollectiveKind::all_gather, gathered_kv(r), 0,
-               Dimension::context);
-  if (r.how.flash_attention)
-    w.kernel(flash(r, true));
-  else
-    plain_backward(r, w);
-  if (r.how.context > 1)
-    w.exchange("attention.reduce_kv", CollectiveKind::reduce_scatter, gathered_kv(r), 0,
-               Dimension::context);
+  core_backward(r, w);
   rope(r, w, "attention.rope.grad");
   w.column_backward(qkv(r));
   if (!r.model.norm_after) norm_backward(r, w, "attention.norm");

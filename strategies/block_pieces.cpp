@@ -21,7 +21,8 @@ RankShare::RankShare(const Workload& workload, const Sharding& sharding)
       kv_width{std::max<std::int64_t>(1, model.kv_heads / how.tensor) * model.head_size},
       ffn{model.ffn / how.tensor},
       vocabulary{padded_vocabulary(model.vocabulary, how.tensor) / how.tensor},
-      ups{model.gated ? 2 : 1} {
+      ups{model.gated ? 2 : 1},
+      experts{model.experts / how.expert} {
   ASSERT(heads * how.tensor == model.heads && ffn * how.tensor == model.ffn);
   ASSERT(queries * how.context == how.seq_length && tokens > 0 && outside > 0);
 }
@@ -83,15 +84,20 @@ void join_gradients(const RankShare& r, PieceWriter& w, std::string_view name) {
 namespace {
 
 // As this rank holds them: split weights by the number of ranks, norms and row biases whole.
+std::int64_t mlp_here(const RankShare& r) {
+  const Transformer& m = r.model;
+  const std::int64_t mlp = (r.ups + 1) * m.hidden * r.ffn;
+  return m.mlp_bias ? mlp + r.ups * r.ffn + m.hidden : mlp;
+}
+
 std::int64_t parameters_here(const RankShare& r) {
   const Transformer& m = r.model;
   const std::int64_t qkv = r.query_width + 2 * r.kv_width;
   std::int64_t attention = m.hidden * (qkv + r.query_width);
   if (m.qkv_bias) attention += qkv;
   if (m.out_bias) attention += m.hidden;
-  std::int64_t mlp = (r.ups + 1) * m.hidden * r.ffn;
-  if (m.mlp_bias) mlp += r.ups * r.ffn + m.hidden;
-  if (m.experts > 0) mlp = m.experts * mlp + m.hidden * m.experts;
+  const std::int64_t mlp =
+      m.experts > 0 ? r.experts * mlp_here(r) + m.hidden * m.experts : mlp_here(r);
   return attention + mlp + 2 * m.norm_parameters();
 }
 
@@ -130,6 +136,7 @@ LayerPieces block_pieces(const RankShare& r) {
   attention_backward(r, backward);
 
   pieces.parameters = parameters_here(r);
+  if (experts && r.how.expert > 1) pieces.expert_parameters = r.experts * mlp_here(r);
   if (r.how.sequence_parallel) pieces.partial_parameters = whole_here(r);
   pieces.input = pieces.output = r.stream();
   // Both norms keep their inputs. Where norms come first, that of the first is the layer's own

@@ -59,7 +59,8 @@ class Stage {
         const std::uint32_t group = alike.groups[i];
         if (taken[group]) continue;  // an earlier entry has it
         taken[group] = true;
-        flows_.push_back({t, e, false, traffic.groups[group], alike.loads[i]});
+        flows_.push_back({t, e, false, traffic.groups[group], {}});
+        if (!traffic.is_light) flows_.back().loads = alike.loads[i];
       }
     }
     for (std::uint32_t m = 0; m < traffic.messages.size(); ++m) {
@@ -221,6 +222,7 @@ class Stage {
   std::vector<Users> users_of_links() const {
     std::vector<Users> users(links_.size());
     for (const Flow& flow : flows_) {
+      if (traffic_[flow.traffic].is_last) continue;
       const std::uint32_t lane = traffic_[flow.traffic].lane;
       const std::uint32_t place = pipeline_rank_[index(flow.members.front())];
       for (const LoadedLink& load : flow.loads) {

@@ -28,6 +28,8 @@ struct Traffic {
     std::vector<LinkId> links;
   };
   std::uint32_t lane = 0;
+  bool is_light = false;  // too few bytes for any link to feel
+  bool is_last = false;   // begins when the layers of all ranks are done, and meets none of them
   std::span<const GroupFamily::Group> groups;      // of collectives
   std::vector<const GroupFamily::Alike*> entries;  // as in GroupFamily::Use
   std::vector<Message> messages;                   // or messages

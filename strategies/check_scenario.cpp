@@ -71,6 +71,22 @@ std::size_t layers_to_deal(const Workload& workload, const Parallelism& p) {
   return by_work && layers >= stages ? stages : layers;
 }
 
+// Experts have other replicas than the rest, and ZeRO cuts them over all of those.
+KeyProblems expert_problems(const Parallelism& p) {
+  KeyProblems problems;
+  if (p.expert > 1 && p.zero_stage == 3)
+    problems.push_back({{"zero_stage", "expert_model_parallel_size"},
+                        fmt::format("ep {} with zero_stage 3: experts are gathered by nobody but "
+                                    "their own ranks; use zero_stage 0, 1 or 2",
+                                    p.expert)});
+  if (p.expert > 1 && p.zero_shard_ranks > 0)
+    problems.push_back({{"zero_shard_ranks", "expert_model_parallel_size"},
+                        fmt::format("zero_shard_ranks {} with ep {}: experts have other replicas "
+                                    "than the rest; leave zero_shard_ranks out",
+                                    p.zero_shard_ranks, p.expert)});
+  return problems;
+}
+
 // Layers over stages, and everything that is cut inside a layer.
 KeyProblems cutting_problems(const Workload& workload, const Parallelism& p, const Training& t) {
   if (std::min({p.tensor, p.context, p.pipeline, p.virtual_pipeline, t.micro_batch_size}) == 0)
@@ -82,7 +98,11 @@ KeyProblems cutting_problems(const Workload& workload, const Parallelism& p, con
                      .tensor = whole(p.tensor),
                      .context = whole(p.context),
                      .expert = whole(p.expert),
-                     .sequence_parallel = p.sequence_parallel && p.tensor > 1};
+                     .sequence_parallel = p.sequence_parallel && p.tensor > 1,
+                     .ring_attention = p.context_exchange == ContextExchange::ring && p.context > 1,
+                     .expert_capacity = p.expert_capacity,
+                     .expert_imbalance = p.expert_imbalance,
+                     .flash_attention = t.flash_attention};
   const std::size_t layers = layers_to_deal(workload, p);
   KeyProblems problems = model_problems({.pipeline = p.pipeline,
                                          .virtual_pipeline = p.virtual_pipeline,
@@ -101,6 +121,7 @@ std::vector<KeyProblem> scenario_problems(const Scenario& scenario, const Worklo
   const Parallelism& p = scenario.parallelism;
   const Training& t = scenario.training;
   KeyProblems problems = placement_problems(p, topology.rank_count());
+  add(problems, expert_problems(p));
   add(problems, cutting_problems(workload, p, t));
   if (problems.empty()) {
     const Placement placement{p, topology.rank_count()};

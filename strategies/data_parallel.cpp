@@ -1,23 +1,41 @@
 // Buckets become all-reduces as soon as the backward pass of the last micro-batch has filled them.
 #include "strategies/data_parallel.hpp"
 
+#include <numeric>
+
 #include "strategies/loss_scaling.hpp"
 #include "strategies/optimizer.hpp"
 
 namespace rehearse {
 
-std::vector<Bytes> layer_bytes(const StepPlan& plan, const StageWork& work, Bytes each) {
+std::int64_t parameters_of(const LayerPieces& layer, Held held) {
+  return held == Held::by_all ? layer.parameters - layer.expert_parameters
+                              : layer.expert_parameters;
+}
+
+Family replicas_of(Held held) {
+  return held == Held::by_all ? Family::replicas : Family::expert_replicas;
+}
+
+std::vector<Bytes> layer_bytes(const StepPlan& plan, const StageWork& work, Held held, Bytes each) {
   std::vector<Bytes> bytes;
   for (const std::uint32_t kind : work.layers)
-    bytes.push_back(plan.pieces.kinds()[kind].parameters * each);
+    bytes.push_back(parameters_of(plan.pieces.kinds()[kind], held) * each);
   return bytes;
 }
 
-std::int64_t parameters_of(const StepPlan& plan, std::uint32_t pipeline_rank) {
+std::int64_t parameters_of(const StepPlan& plan, std::uint32_t pipeline_rank, Held held) {
   std::int64_t parameters = 0;
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s)
-    if (plan.schedule.rank_of[s] == pipeline_rank) parameters += plan.work(s).parameters;
+    if (plan.schedule.rank_of[s] == pipeline_rank)
+      for (const std::uint32_t kind : plan.work(s).layers)
+        parameters += parameters_of(plan.pieces.kinds()[kind], held);
   return parameters;
+}
+
+std::int64_t parameters_of(const StepPlan& plan, std::uint32_t pipeline_rank) {
+  return parameters_of(plan, pipeline_rank, Held::by_all) +
+         parameters_of(plan, pipeline_rank, Held::by_expert_ranks);
 }
 
 bool completes_gradients(ActionKind action) {
@@ -34,18 +52,22 @@ void run_optimizer(Emitter& out, std::int64_t parameters) {
 void DataParallel::plan(StepPlan& plan) {
   const Parallelism& how = plan.scenario.parallelism;
   const StateFormat format = state_format(plan.scenario.training);
-  const bool alone = plan.size(Family::replicas) == 1;
   overlaps_ = how.overlap_grad_reduce;
   for (const StageWork& work : plan.works) {
     std::vector<Reduction>& reductions = reductions_.emplace_back();
-    if (alone) continue;
-    for (const Bucket& bucket :
-         fill_buckets(layer_bytes(plan, work, format.gradient), bucket_sizes(how)))
-      reductions.push_back(
-          {bucket, plan.use({Family::replicas, CollectiveKind::all_reduce, bucket.bytes})});
-    if (how.broadcast_parameters)
-      broadcasts_.push_back(plan.use(
-          {Family::replicas, CollectiveKind::broadcast, work.parameters * format.parameter}));
+    std::vector<std::uint32_t>& broadcasts = broadcasts_.emplace_back();
+    for (const Held held : {Held::by_all, Held::by_expert_ranks}) {
+      const Family replicas = replicas_of(held);
+      if (plan.size(replicas) == 1) continue;
+      const std::vector<Bytes> gradients = layer_bytes(plan, work, held, format.gradient);
+      for (const Bucket& bucket : fill_buckets(gradients, bucket_sizes(how)))
+        reductions.push_back(
+            {bucket, plan.use({replicas, CollectiveKind::all_reduce, bucket.bytes})});
+      const std::vector<Bytes> layers = layer_bytes(plan, work, held, format.parameter);
+      const Bytes parameters = std::accumulate(layers.begin(), layers.end(), Bytes{});
+      if (how.broadcast_parameters && parameters > Bytes{0})
+        broadcasts.push_back(plan.use({replicas, CollectiveKind::broadcast, parameters}));
+    }
   }
 }
 
@@ -58,8 +80,9 @@ void DataParallel::begin_step(Emitter& out, std::uint32_t pipeline_rank) {
   out.hold(pipeline_rank, MemoryKind::optimizer, parameters * format.state);
   last_.resize(std::max<std::size_t>(last_.size(), pipeline_rank + 1));
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s)
-    if (!broadcasts_.empty() && plan.schedule.rank_of[s] == pipeline_rank)
-      out.wait_for(out.exchange(broadcasts_[plan.work_of[s]], Lane::parameters, Phase::parameters));
+    if (plan.schedule.rank_of[s] == pipeline_rank)
+      for (const std::uint32_t use : broadcasts_[plan.work_of[s]])
+        out.wait_for(out.exchange(use, Lane::parameters, Phase::parameters));
 }
 
 bool DataParallel::acts_between_layers(const LayerMoment& moment) const {
@@ -76,13 +99,21 @@ void DataParallel::reduce(Emitter& out, const Reduction& reduction) {
   last_[out.pipeline_rank()] = out.exchange(reduction.use, Lane::gradients, Phase::gradients);
 }
 
-void DataParallel::end_step(Emitter& out, std::uint32_t pipeline_rank) {
+void DataParallel::finish_gradients(Emitter& out, std::uint32_t pipeline_rank) {
   const StepPlan& plan = out.plan();
   for (std::uint32_t s = plan.schedule.stages; s-- > 0 && !overlaps_;)
     if (plan.schedule.rank_of[s] == pipeline_rank)
       for (const Reduction& reduction : reductions_[plan.work_of[s]]) reduce(out, reduction);
   out.wait_for(last_[pipeline_rank]);
-  run_optimizer(out, parameters_of(plan, pipeline_rank));
+}
+
+std::int64_t DataParallel::updated_parameters(const StepPlan& plan,
+                                              std::uint32_t pipeline_rank) const {
+  return parameters_of(plan, pipeline_rank);
+}
+
+void DataParallel::end_step(Emitter& out, std::uint32_t pipeline_rank) {
+  run_optimizer(out, parameters_of(out.plan(), pipeline_rank));
 }
 
 }  // namespace rehearse

@@ -23,6 +23,8 @@ class DataParallel final : public Strategy {
   bool acts_between_layers(const LayerMoment& moment) const override;
   void before_layer(Emitter&, const LayerMoment&) override {}
   void after_layer(Emitter& out, const LayerMoment& moment) override;
+  void finish_gradients(Emitter& out, std::uint32_t pipeline_rank) override;
+  std::int64_t updated_parameters(const StepPlan& plan, std::uint32_t pipeline_rank) const override;
   void end_step(Emitter& out, std::uint32_t pipeline_rank) override;
 
  private:
@@ -33,14 +35,21 @@ class DataParallel final : public Strategy {
   void reduce(Emitter& out, const Reduction& reduction);
 
   bool overlaps_ = false;
-  std::vector<std::vector<Reduction>> reductions_;  // by kind of stage
-  std::vector<std::uint32_t> broadcasts_;           // by kind of stage: the use; empty: none
-  std::vector<Emitter::Ops> last_;                  // exchange of each pipeline rank
+  std::vector<std::vector<Reduction>> reductions_;      // by kind of stage
+  std::vector<std::vector<std::uint32_t>> broadcasts_;  // uses, by kind of stage
+  std::vector<Emitter::Ops> last_;                      // exchange of each pipeline rank
 };
 
+/// Parameters come in two kinds: those that all dp × cp ranks hold, and experts, which dp × cp / ep
+/// of them do.
+enum class Held : std::uint8_t { by_all, by_expert_ranks };
+Family replicas_of(Held held);
+
 /// The gradients (or parameters) of each layer of a stage, at `each` bytes.
-std::vector<Bytes> layer_bytes(const StepPlan& plan, const StageWork& work, Bytes each);
+std::vector<Bytes> layer_bytes(const StepPlan& plan, const StageWork& work, Held held, Bytes each);
+std::int64_t parameters_of(const LayerPieces& layer, Held held);
 /// Parameters of all stages that a pipeline rank holds.
+std::int64_t parameters_of(const StepPlan& plan, std::uint32_t pipeline_rank, Held held);
 std::int64_t parameters_of(const StepPlan& plan, std::uint32_t pipeline_rank);
 /// Whether a layer's gradients are complete for its micro-batch after this.
 bool completes_gradients(ActionKind action);

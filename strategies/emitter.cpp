@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace rehearse {
 
@@ -24,10 +25,11 @@ Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions&
   worked_.resize(cast_.actors.size());
   kernels_.resize(places);
   exchanges_.resize(places);
-  last_.assign(places, no_op);
+  last_.resize(places);
   waits_.resize(places);
   beside_.resize(places);
   for (auto& lanes : beside_) lanes.fill(no_op);
+  on_lane_.resize(places);
   number_parties();
   for (const CollectiveUse& use : plan.uses) costs_.push_back(&network.use(use));
   for (std::size_t u = 0; u < plan.uses.size(); ++u)
@@ -71,7 +73,8 @@ void Emitter::number_parties() {
     for (std::uint32_t p = 0; p < traffic.parties.size(); ++p) {
       const Cast::Party& party = traffic.parties[p];
       Slot& slot = slots_[t][cast_.actors[party.actors.front()].pipeline_rank];
-      place_of_party[p] = static_cast<std::uint32_t>(slot.parties.size());
+      const bool joint = t < plan_.uses.size() && is_joint(plan_.uses[t].family);
+      place_of_party[p] = joint ? p : static_cast<std::uint32_t>(slot.parties.size());
       slot.parties.push_back(p);
       if (t < plan_.uses.size()) continue;
       receiver_[t].resize(cast_.actors.size(), Cast::none);
@@ -90,7 +93,23 @@ void Emitter::at(std::uint32_t pipeline_rank, std::uint32_t stage, std::uint32_t
   place_ = pipeline_rank;
   stage_ = stage;
   microbatch_ = microbatch;
-  first_ = no_op;
+  first_ = {};
+}
+
+void Emitter::at_rest(std::uint32_t pipeline_rank) {
+  const std::vector<std::uint32_t>& rank_of = plan_.schedule.rank_of;
+  const auto stage = std::find(rank_of.begin(), rank_of.end(), pipeline_rank) - rank_of.begin();
+  at(pipeline_rank, static_cast<std::uint32_t>(stage), 0);
+}
+
+void Emitter::began(const Ops& ops) {
+  if (first_.first == no_op) first_ = ops;
+  if (first_of_layers_.first == no_op) first_of_layers_ = ops;
+}
+
+void Emitter::went_on_to(const Ops& ops) {
+  began(ops);
+  last_[place_] = ops;
 }
 
 OpId Emitter::op_for(const Ops& ops, std::uint32_t actor) const {
@@ -114,41 +133,77 @@ bool Emitter::has_exchange_beside() const {
                      [](OpId op) { return op != no_op; });
 }
 
+// What was remembered of exchanges and kernels together holds for kernels as planned.
+bool Emitter::merges_exchanges() const { return weather_.is_calm() && !has_exchange_beside(); }
+
 void Emitter::add_waits(std::uint32_t actor) {
-  for (const Ops& wait : waits_[place_]) after_.push_back(op_for(wait, actor));
+  for (const Ops& wait : waits_[place_]) {
+    const OpId op = op_for(wait, actor);
+    if (std::find(after_.begin(), after_.end(), op) == after_.end()) after_.push_back(op);
+  }
 }
 
 void Emitter::run(const Tape& tape, std::size_t begin_layer, std::size_t end_layer) {
   const std::size_t begin = begin_layer == 0 ? 0 : tape.layer_end[begin_layer - 1];
   const std::size_t end = end_layer == 0 ? 0 : tape.layer_end[end_layer - 1];
+  first_of_layers_ = {};
   if (options_.grain == Grain::kernels) {
     const std::vector<std::uint32_t>& name = names(tape);
-    for (std::size_t i = begin; i < end; ++i) run_step(tape.steps[i], name[i]);
-    return;
+    for (std::size_t i = begin; i < end; ++i)
+      run_step(tape.steps[i], name[i], tape.steps[i].beside);
+  } else {
+    for (const Block& block : blocks(tape, begin, end, merges_exchanges())) {
+      if (block.merged)
+        run_merged(block);
+      else
+        run_step(*block.step, step_.program.name(block.step->piece->name),
+                 block.step->beside > 0 ? 1 : 0);
+    }
   }
-  for (const Block& block : blocks(tape, begin, end, !has_exchange_beside())) {
-    if (block.merged)
-      run_merged(block);
-    else
-      run_step(*block.step, step_.program.name(block.step->piece->name));
-  }
+  ASSERT(beside_kernels_.left == 0);
+  if (!beside_kernels_.is_done) join(tape.steps[end - 1].phase);
 }
 
-void Emitter::run_step(const TapeStep& step, std::uint32_t name) {
+// Layers end when an exchange beside their last kernels has ended, too.
+void Emitter::join(Phase phase) {
+  const Ops ops{next_op(), Cast::none};
+  for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a) {
+    after_.clear();
+    add_waits(a);
+    step_.program.add_marker(cast_.actors[a].rank, Stream::compute,
+                             {phase_names_[static_cast<std::size_t>(phase)], microbatch_}, after_);
+    tag(phase, false, {}, {});
+  }
+  waits_[place_].clear();
+  beside_kernels_.is_done = true;
+  went_on_to(ops);
+}
+
+void Emitter::run_step(const TapeStep& step, std::uint32_t name, std::uint32_t beside) {
   if (const auto* work = std::get_if<Compute>(&step.piece->work))
     return compute(name, *work, step.phase, step.time, {&step.time, 1});
-  waits_[place_] = {exchange_ops(step.use, Lane::layer, step.phase, name, last())};
+  const Ops ops = exchange_ops(step.use, Lane::layer, step.phase, name, last());
+  if (beside > 0) {
+    began(ops);
+    beside_kernels_ = {ops, beside, false};
+    return;
+  }
+  waits_[place_] = {ops};
+  beside_kernels_.is_done = true;
+  went_on_to(ops);
 }
 
 void Emitter::run_merged(const Block& block) {
   const Ops ops{next_op(), Cast::none};
   compute(phase_names_[static_cast<std::size_t>(block.step->phase)], {.fixed = block.time},
           block.step->phase, block.time, block.kernels);
-  if (std::all_of(block.exchanged.begin(), block.exchanged.end(),
-                  [](Time time) { return time == Time{}; }))
+  const auto is_zero = [](Time time) { return time == Time{}; };
+  if (std::all_of(block.exchanged.begin(), block.exchanged.end(), is_zero) &&
+      std::all_of(block.hidden.begin(), block.hidden.end(), is_zero))
     return;
   for (std::uint32_t k = 0; k < actors(); ++k)
-    step_.merged.push_back({static_cast<OpId>(index(ops.first) + k), block.exchanged});
+    step_.merged.push_back(
+        {static_cast<OpId>(index(ops.first) + k), block.exchanged, block.hidden});
 }
 
 const std::vector<std::uint32_t>& Emitter::names(const Tape& tape) {
@@ -188,8 +243,11 @@ void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase, Time
   }
   kernels_[place_] += kernels.size();
   waits_[place_].clear();
-  last_[place_] = first;
-  if (first_ == no_op) first_ = first;
+  went_on_to({first, Cast::none});
+  if (beside_kernels_.left == 0)
+    beside_kernels_.is_done = true;
+  else if (--beside_kernels_.left == 0)
+    waits_[place_] = {beside_kernels_.exchange};
 }
 
 Emitter::Ops Emitter::kernel(const Piece& piece, Phase phase) {
@@ -213,14 +271,46 @@ Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, st
                                    const Ops& after) {
   const Ops ops{next_op(), use};
   ++exchanges_[place_];
+  const Ops before = std::exchange(on_lane_[place_][at_lane(lane)], ops);
   for (const std::uint32_t number : slots_[use][place_].parties) {
     const Cast::Party& party = cast_.traffic[use].parties[number];
     after_.clear();
     for (const std::uint32_t actor : party.actors) {
+      follow_on_lane(before, use, actor);
       if (after.first != no_op) after_.push_back(op_for(after, actor));
       if (lane == Lane::layer) add_waits(actor);
     }
     add_exchange(use, party, number, lane, {name, microbatch_});
+    tag(phase, true, dimension_of(plan_.uses[use].family), plan_.uses[use].size);
+  }
+  return ops;
+}
+
+// An exchange takes its turn on the lane of its first rank. Where the groups were others before,
+// its other ranks have a turn to wait for as well.
+void Emitter::follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t actor) {
+  if (before.first == no_op) return;
+  if (plan_.uses[before.traffic].family != plan_.uses[use].family)
+    after_.push_back(op_for(before, actor));
+}
+
+Emitter::Ops Emitter::exchange_of_all(std::uint32_t use, Phase phase) {
+  const Lane lane = lane_of(use);
+  const std::vector<Cast::Party>& parties = cast_.traffic[use].parties;
+  const Ops ops{next_op(), use};
+  for (std::uint64_t& number : exchanges_) ++number;
+  for (std::uint32_t number = 0; number < parties.size(); ++number) {
+    const std::vector<std::uint32_t>& members = parties[number].actors;
+    after_.clear();
+    for (std::uint32_t actor = 0; actor < cast_.actors.size(); ++actor) {
+      place_ = cast_.actors[actor].pipeline_rank;
+      const bool is_member = std::find(members.begin(), members.end(), actor) != members.end();
+      if (!is_member && plan_.uses[use].family != Family::ends) continue;
+      if (last().first != no_op) after_.push_back(op_for(last(), actor));
+      if (is_member) add_waits(actor);
+    }
+    at_rest(cast_.actors[members.front()].pipeline_rank);
+    add_exchange(use, parties[number], number, lane, {kind_names_[use], microbatch_});
     tag(phase, true, dimension_of(plan_.uses[use].family), plan_.uses[use].size);
   }
   return ops;
@@ -238,7 +328,7 @@ Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
   for (const std::uint32_t number : slots_[traffic][place_].parties) {
     const std::uint32_t actor = cast_.traffic[traffic].parties[number].actors.front();
     after_.clear();
-    if (last_[place_] != no_op) after_.push_back(op_for(last(), actor));
+    if (last().first != no_op) after_.push_back(op_for(last(), actor));
     add_waits(actor);
     add_message(traffic, number, lane, {name, microbatch_}, size);
     tag(Phase::hand_over, true, Dimension::pipeline, size);

@@ -34,23 +34,32 @@ class Emitter {
   std::uint32_t stage() const { return stage_; }
   std::uint32_t microbatch() const { return microbatch_; }
 
+  /// Before its first action, or after its last.
+  void at_rest(std::uint32_t pipeline_rank);
+
   /// The next kernel waits for these. An exchange of this very pipeline rank, or a message to it.
   void wait_for(const Ops& ops);
   /// The layers [begin, end) of a tape, in its order.
   void run(const Tape& tape, std::size_t begin_layer, std::size_t end_layer);
   /// One kernel.
   Ops kernel(const Piece& piece, Phase phase);
-  /// A collective beside the kernels: it begins when the kernels so far are done, or `after` only.
+  /// A collective beside the kernels: it begins when all so far is done, or `after` only.
   Ops exchange(std::uint32_t use, Lane lane, Phase phase);
   Ops exchange_after(std::uint32_t use, Lane lane, Phase phase, const Ops& after);
-  /// To another pipeline rank, when the kernels so far are done. Its `wait_for` is for the
-  /// receiver.
+  /// One on every group of the use at the end of a step, whatever pipeline ranks they reach over.
+  /// It begins when all that its members do or wait for is done; between the ends of a pipeline,
+  /// when everybody's layers are.
+  Ops exchange_of_all(std::uint32_t use, Phase phase);
+  Lane lane_of(std::uint32_t use) const { return network_.lane_of(plan_.uses[use]); }
+  /// To another pipeline rank, when all so far is done. Its `wait_for` is for the receiver.
   Ops send(std::uint32_t target, Lane lane, Bytes size);
 
-  /// Kernels so far; no_op before the first.
-  Ops last() const { return {last_[place_], Cast::none}; }
-  /// The first kernels since `at`.
-  Ops first() const { return {first_, Cast::none}; }
+  /// What ends last of the layers and kernels so far; no_op before the first. Where a layer ends
+  /// with an exchange, that is it: a block that holds both ends with it, too.
+  Ops last() const { return last_[place_]; }
+  /// What began first since `at`, and of the layers that ran last.
+  Ops first() const { return first_; }
+  Ops first_of_layers() const { return first_of_layers_; }
   /// Bytes that come or go on the pipeline rank's devices when ops begin or end.
   void memory(const Ops& ops, bool at_end, MemoryKind kind, Bytes bytes);
   /// Bytes held all the time.
@@ -67,9 +76,10 @@ class Emitter {
   struct Block {
     const TapeStep* step = nullptr;  // one that stays alone, or the first of the merged
     bool merged = false;
+    bool is_whole = false;      // beside an exchange: what follows waits for that
     Time time;                  // of merged kernels and collectives
     std::vector<Time> kernels;  // of them, each alone
-    std::array<Time, dimension_count> exchanged{};
+    std::array<Time, dimension_count> exchanged{}, hidden{};  // as in MergedOp
   };
   struct Slot {                           // of a party's actors among the ops of one call
     std::vector<std::uint32_t> parties;   // of the pipeline rank
@@ -81,7 +91,9 @@ class Emitter {
   bool merges(std::uint32_t use) const;
   const std::vector<Block>& blocks(const Tape& tape, std::size_t begin, std::size_t end,
                                    bool with_exchanges);
-  void run_step(const TapeStep& step, std::uint32_t name);
+  void add_exchange_to(Block& block, const TapeStep& step, Time kernels);
+  void run_step(const TapeStep& step, std::uint32_t name, std::uint32_t beside);
+  void join(Phase phase);
   void run_merged(const Block& block);
   /// `kernels` are the times of those that the op stands for, `planned` is its own.
   void compute(std::uint32_t name, const Compute& work, Phase phase, Time planned,
@@ -95,9 +107,13 @@ class Emitter {
   void add_message(std::uint32_t traffic, std::uint32_t number, Lane lane, Label label, Bytes size);
   ConnectionId exchange_connection(std::uint32_t use, std::uint32_t party);
   ConnectionId message_connection(std::uint32_t traffic, std::uint32_t party, Bytes size);
+  void follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t actor);
   void tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes);
+  void began(const Ops& ops);
+  void went_on_to(const Ops& ops);
   const std::vector<std::uint32_t>& names(const Tape& tape);
   bool has_exchange_beside() const;
+  bool merges_exchanges() const;
   void add_waits(std::uint32_t actor);
   OpId op_for(const Ops& ops, std::uint32_t actor) const;
   std::uint32_t actors() const { return cast_.begin[place_ + 1] - cast_.begin[place_]; }
@@ -112,11 +128,17 @@ class Emitter {
   const Cast& cast_;
   StepProgram step_;
   std::uint32_t place_ = 0, stage_ = 0, microbatch_ = 0;
-  OpId first_ = no_op;
-  std::vector<OpId> last_;               // first of the last kernel ops, by pipeline rank
+  Ops first_, first_of_layers_;
+  struct {  // an exchange of a layer that some kernels do not wait for
+    Ops exchange;
+    std::uint32_t left = 0;  // of those kernels
+    bool is_done = true;     // something has waited for it since
+  } beside_kernels_;
+  std::vector<Ops> last_;                // by pipeline rank
   std::vector<std::vector<Ops>> waits_;  // of the next kernel, by pipeline rank
   // Exchanges beside the kernels that no kernel has waited for yet: the last of each lane.
   std::vector<std::array<OpId, lane_count>> beside_;  // by pipeline rank
+  std::vector<std::array<Ops, lane_count>> on_lane_;  // the last exchange of each
   std::vector<std::vector<Slot>> slots_;              // by traffic, by pipeline rank
   std::vector<std::vector<std::uint32_t>>
       receiver_;                                // by traffic: the party that sends to an actor

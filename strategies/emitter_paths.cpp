@@ -28,21 +28,45 @@ const std::vector<Emitter::Block>& Emitter::blocks(const Tape& tape, std::size_t
   for (std::size_t i = begin; i < end; ++i) {
     const TapeStep& step = tape.steps[i];
     const auto* exchange = std::get_if<Exchange>(&step.piece->work);
+    Time kernels;  // this one, or those beside the exchange
+    for (std::size_t k = exchange == nullptr ? 0 : 1; k <= step.beside; ++k)
+      kernels += tape.steps[i + k].time;
+    i += step.beside;
     if (exchange != nullptr && !(with_exchanges && merges(step.use))) {
       blocks.push_back({.step = &step});
+      if (step.beside > 0) {
+        blocks.push_back({.step = &step + 1, .merged = true, .is_whole = true, .time = kernels});
+        for (std::size_t k = 1; k <= step.beside; ++k)
+          blocks.back().kernels.push_back((&step + k)->time);
+      }
       continue;
     }
-    if (blocks.empty() || !blocks.back().merged) blocks.push_back({.step = &step, .merged = true});
+    if (blocks.empty() || !blocks.back().merged || blocks.back().is_whole)
+      blocks.push_back({.step = &step, .merged = true});
     if (exchange == nullptr) {
-      blocks.back().time += step.time;
-      blocks.back().kernels.push_back(step.time);
-      continue;
+      blocks.back().time += kernels;
+      blocks.back().kernels.push_back(kernels);
+    } else {
+      add_exchange_to(blocks.back(), step, kernels);
     }
-    const Time time = costs_[step.use]->entries.front().cost.time;
-    blocks.back().time += time;
-    blocks.back().exchanged[static_cast<std::size_t>(exchange->dimension)] += time;
   }
   return blocks;
+}
+
+// In a block nothing meets the exchange but the kernels beside it, so both take as long as alone.
+void Emitter::add_exchange_to(Block& block, const TapeStep& step, Time kernels) {
+  const RememberedCollective& cost = costs_[step.use]->entries.front().cost;
+  const auto dimension = static_cast<std::size_t>(std::get<Exchange>(step.piece->work).dimension);
+  if (step.beside == 0) {
+    block.time += cost.time;
+    block.exchanged[dimension] += cost.time;
+    return;
+  }
+  const StepNetwork::Beside& both = network_.beside(cost, kernels);
+  const Time exposed = both.time - both.kernels;
+  block.time += both.time;
+  block.exchanged[dimension] += exposed;
+  block.hidden[dimension] += cost.time - exposed;
 }
 
 void Emitter::add_exchange(std::uint32_t use, const Cast::Party& party, std::uint32_t number,
@@ -95,18 +119,13 @@ ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t numbe
   ConnectionId& known = connections_[use][number];
   if (known != no_connection && !weather_.shakes_exchanges()) return known;
   const Cast::Party& party = cast_.traffic[use].parties[number];
-  const RememberedCollective& cost = costs_[use]->entries[party.entry].cost;
-  const Rank rank = cast_.actors[party.actors.front()].rank;
-  Connection connection{.source = rank, .target = rank, .by_kernels = true};
-  for (const std::uint32_t actor : party.actors)
-    connection.others.push_back(cast_.actors[actor].rank);
-  const double factor = network_factor(rank);
-  const bool is_flow = cost.wire > Bytes{0};
-  if (is_flow) connection.limit = cost.wire / cost.time.seconds() / factor;
-  const Time latency =
-      is_flow ? Time{} : Time::round(Seconds{cost.time.seconds().count() * factor});
-  known = step_.program.connect(std::move(connection));
-  step_.program.folded.push_back({party.crossings, latency, party.stands_for});
+  RememberedCollective cost = costs_[use]->entries[party.entry].cost;
+  std::vector<Rank> ranks;
+  for (const std::uint32_t actor : party.actors) ranks.push_back(cast_.actors[actor].rank);
+  const double factor = network_factor(ranks.front());
+  if (factor != 1) cost.time = Time::round(Seconds{cost.time.seconds().count() * factor});
+  known = step_.program.connect(connection_of(cost, std::move(ranks)));
+  step_.program.folded.push_back({party.crossings, latency_of(cost), party.stands_for});
   return known;
 }
 

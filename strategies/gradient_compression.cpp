@@ -82,30 +82,26 @@ std::vector<Piece> dgc_unpack(std::int64_t sent, std::size_t ranks, std::int64_t
       sweep("dgc.add", static_cast<double>(all), all * (index_bytes + value_bytes + 2 * sector))};
 }
 
-Lane CompressedDataParallel::lane() const {
-  return method_ == CompressionKind::dgc ? Lane::parameters : Lane::gradients;
-}
-
-CompressedDataParallel::Part CompressedDataParallel::part_of(StepPlan& plan,
-                                                             const Bucket& bucket) const {
+CompressedDataParallel::Part CompressedDataParallel::part_of(StepPlan& plan, const Bucket& bucket,
+                                                             Family replicas) const {
   const Scenario& scenario = plan.scenario;
   const std::int64_t each = state_format(scenario.training).gradient.count();
   const std::int64_t gradients = bucket.bytes.count() / each;
-  const std::size_t ranks = plan.size(Family::replicas);
+  const std::size_t ranks = plan.size(replicas);
   Part part{.bucket = bucket};
   if (method_ == CompressionKind::dgc) {
     const std::int64_t sent = sent_of(gradients, scenario.compression.sparsity);
     part.pack = dgc_pack(scenario.compression, corrects_momentum(scenario), gradients, each);
     part.unpack = dgc_unpack(sent, ranks, gradients, each);
     part.received = Bytes{static_cast<std::int64_t>(ranks) * sent * (index_bytes + value_bytes)};
-    part.use = plan.use({Family::replicas, CollectiveKind::all_gather, part.received});
+    part.use = plan.use({replicas, CollectiveKind::all_gather, part.received});
     return part;
   }
   const std::int64_t wire = method_ == CompressionKind::fp16 ? 2 : 1;
   part.pack = casts("compress.cast", gradients, each + wire);
   part.unpack = casts("compress.cast_back", gradients, wire + each);
   part.received = Bytes{gradients * wire};
-  part.use = plan.use({Family::replicas, CollectiveKind::all_reduce, part.received});
+  part.use = plan.use({replicas, CollectiveKind::all_reduce, part.received});
   return part;
 }
 
@@ -116,8 +112,13 @@ void CompressedDataParallel::plan(StepPlan& plan) {
   const Bytes each = state_format(plan.scenario.training).gradient;
   for (const StageWork& work : plan.works) {
     std::vector<Part>& parts = parts_.emplace_back();
-    for (const Bucket& bucket : fill_buckets(layer_bytes(plan, work, each), bucket_sizes(how)))
-      parts.push_back(part_of(plan, bucket));
+    for (const Held held : {Held::by_all, Held::by_expert_ranks}) {
+      const Family replicas = replicas_of(held);
+      if (plan.size(replicas) == 1) continue;
+      for (const Bucket& bucket :
+           fill_buckets(layer_bytes(plan, work, held, each), bucket_sizes(how)))
+        parts.push_back(part_of(plan, bucket, replicas));
+    }
   }
 }
 
@@ -151,10 +152,10 @@ void CompressedDataParallel::after_layer(Emitter& out, const LayerMoment& moment
 
 void CompressedDataParallel::send(Emitter& out, const Part& part) {
   for (const Piece& piece : part.pack) out.kernel(piece, Phase::gradients);
-  last_[out.pipeline_rank()] = out.exchange(part.use, lane(), Phase::gradients);
+  last_[out.pipeline_rank()] = out.exchange(part.use, out.lane_of(part.use), Phase::gradients);
 }
 
-void CompressedDataParallel::end_step(Emitter& out, std::uint32_t pipeline_rank) {
+void CompressedDataParallel::finish_gradients(Emitter& out, std::uint32_t pipeline_rank) {
   const StepPlan& plan = out.plan();
   const auto for_each_part = [&](auto&& visit) {
     for (std::uint32_t s = plan.schedule.stages; s-- > 0;)
@@ -166,6 +167,15 @@ void CompressedDataParallel::end_step(Emitter& out, std::uint32_t pipeline_rank)
   for_each_part([&](const Part& part) {
     for (const Piece& piece : part.unpack) out.kernel(piece, Phase::gradients);
   });
+}
+
+std::int64_t CompressedDataParallel::updated_parameters(const StepPlan& plan,
+                                                        std::uint32_t pipeline_rank) const {
+  return parameters_of(plan, pipeline_rank);
+}
+
+void CompressedDataParallel::end_step(Emitter& out, std::uint32_t pipeline_rank) {
+  const StepPlan& plan = out.plan();
   check_overflow(out, parameters_of(plan, pipeline_rank));
   if (plan.update == Update::skipped) return;
   // Momentum is in what was sent already.

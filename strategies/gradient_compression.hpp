@@ -27,6 +27,8 @@ class CompressedDataParallel final : public Strategy {
   bool acts_between_layers(const LayerMoment& moment) const override;
   void before_layer(Emitter&, const LayerMoment&) override {}
   void after_layer(Emitter& out, const LayerMoment& moment) override;
+  void finish_gradients(Emitter& out, std::uint32_t pipeline_rank) override;
+  std::int64_t updated_parameters(const StepPlan& plan, std::uint32_t pipeline_rank) const override;
   void end_step(Emitter& out, std::uint32_t pipeline_rank) override;
 
  private:
@@ -36,9 +38,8 @@ class CompressedDataParallel final : public Strategy {
     Bytes received;                   // and kept until they are unpacked
     std::uint32_t use = 0;
   };
-  Part part_of(StepPlan& plan, const Bucket& bucket) const;
+  Part part_of(StepPlan& plan, const Bucket& bucket, Family replicas) const;
   void send(Emitter& out, const Part& part);
-  Lane lane() const;
 
   CompressionKind method_{};
   bool overlaps_ = false;

@@ -91,6 +91,7 @@ class FamilyPool {
   FamilyPool(Routing& routing, Executor& engine) : routing_{routing}, engine_{engine} {}
   GroupFamily& of(const std::vector<GroupFamily::Group>& groups);
   Routing& routing() const { return routing_; }
+  Executor& engine() const { return engine_; }
 
  private:
   Routing& routing_;

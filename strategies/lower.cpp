@@ -7,6 +7,7 @@
 #include "strategies/data_parallel.hpp"
 #include "strategies/gradient_compression.hpp"
 #include "strategies/loss_scaling.hpp"
+#include "strategies/shared_gradients.hpp"
 #include "strategies/zero.hpp"
 
 namespace rehearse {
@@ -16,8 +17,12 @@ namespace {
 class Lowering {
  public:
   Lowering(const StepPlan& plan, StepNetwork& network, const LowerOptions& options,
-           Strategy& strategy)
-      : plan_{plan}, schedule_{plan.schedule}, strategy_{strategy}, out_{plan, network, options} {
+           Strategy& strategy, SharedGradients& shared)
+      : plan_{plan},
+        schedule_{plan.schedule},
+        strategy_{strategy},
+        shared_{shared},
+        out_{plan, network, options} {
     const std::size_t cells = schedule_.stages * schedule_.microbatches;
     forward_.resize(cells);
     backward_.resize(cells);
@@ -29,7 +34,7 @@ class Lowering {
   StepProgram run() {
     const auto ranks = static_cast<std::uint32_t>(schedule_.ranks.size());
     for (std::uint32_t r = 0; r < ranks; ++r) {
-      out_.at(r, stage_on(r), 0);
+      out_.at_rest(r);
       strategy_.begin_step(out_, r);
       // The 16-bit copies that casts make of weights are there from forward to backward.
       if (plan_.scenario.training.autocast)
@@ -37,7 +42,12 @@ class Lowering {
     }
     walk();
     for (std::uint32_t r = 0; r < ranks; ++r) {
-      out_.at(r, stage_on(r), 0);
+      out_.at_rest(r);
+      strategy_.finish_gradients(out_, r);
+    }
+    shared_.run(out_, strategy_);
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      out_.at_rest(r);
       strategy_.end_step(out_, r);
     }
     return out_.finish();
@@ -62,10 +72,6 @@ class Lowering {
       ASSERT(next[r] == schedule_.ranks[r].size());  // schedules are checked when they are made
   }
 
-  std::uint32_t stage_on(std::uint32_t rank) const {
-    const auto found = std::find(schedule_.rank_of.begin(), schedule_.rank_of.end(), rank);
-    return static_cast<std::uint32_t>(found - schedule_.rank_of.begin());
-  }
   std::size_t cell(std::uint32_t stage, std::uint32_t microbatch) const {
     return stage * std::size_t{schedule_.microbatches} + microbatch;
   }
@@ -173,6 +179,7 @@ class Lowering {
   const StepPlan& plan_;
   const Schedule& schedule_;
   Strategy& strategy_;
+  SharedGradients& shared_;
   Emitter out_;
   std::vector<Emitter::Ops> forward_, backward_;    // messages on their way, by cell
   std::vector<bool> forward_done_, backward_done_;  // by cell
@@ -194,7 +201,9 @@ StepProgram lower_step(StepPlan& plan, StepNetwork& network, const LowerOptions&
   const std::unique_ptr<Strategy> strategy = make_strategy(plan);
   strategy->plan(plan);
   plan_overflow_check(plan);
-  return Lowering(plan, network, options, *strategy).run();
+  SharedGradients shared;
+  shared.plan(plan);
+  return Lowering(plan, network, options, *strategy, shared).run();
 }
 
 std::string_view to_string(Phase phase) {

@@ -71,6 +71,7 @@ struct Role {
 struct MergedOp {
   OpId op{};
   std::array<Time, dimension_count> exchanged{};  // the part of its time that is communication
+  std::array<Time, dimension_count> hidden{};     // communication beside its kernels
   friend bool operator==(const MergedOp&, const MergedOp&) = default;
 };
 
@@ -84,7 +85,7 @@ struct StepProgram {
   Program program;
   std::vector<std::vector<ActionOps>> actions;  // by pipeline rank, in its order
   std::vector<MergedOp> merged;                 // by OpId
-  std::vector<OpTag> tags;                      // by OpId
+  LargeVector<OpTag> tags;                      // by OpId
   std::vector<Role> roles;
 };
 

@@ -134,6 +134,19 @@ RankGroups Placement::groups(Replicas replicas) const {
   return groups;
 }
 
+RankGroups Placement::ends(std::size_t first, std::size_t last) const {
+  ASSERT(first != last);
+  const Step& along = step(Dimension::pipeline);
+  const auto [least, most] = std::minmax(first, last);
+  RankGroups groups{2, {}};
+  for (std::size_t rank = 0; rank < world_; ++rank)
+    if (along.of(rank) == least) {
+      groups.ranks.push_back(rank_of(rank));
+      groups.ranks.push_back(rank_of(rank + (most - least) * along.stride));
+    }
+  return groups;
+}
+
 std::vector<Rank> Placement::group(Dimension dimension, Rank member) const {
   ASSERT(index(member) < world_);
   std::vector<Rank> ranks;

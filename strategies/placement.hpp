@@ -65,6 +65,8 @@ class Placement {
 
   RankGroups groups(Dimension dimension) const;
   RankGroups groups(Replicas replicas) const;
+  /// The ranks of two pipeline places that are alike in all else.
+  RankGroups ends(std::size_t first, std::size_t last) const;
   /// The group that has this member.
   std::vector<Rank> group(Dimension dimension, Rank member) const;
   std::vector<Rank> group(Replicas replicas, Rank member) const;

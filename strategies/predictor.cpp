@@ -185,10 +185,14 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   what.update = update;
   const std::size_t all = what.batch.microbatches;
   const std::uint32_t round = microbatches_of_round(what.schedule);
+  const auto from = [&](std::size_t few) {
+    while (few < all && !schedule_takes(how, few)) few += round;
+    return few;
+  };
   // Warm-up, what it takes to settle, some rounds to compare, and the way out.
   std::size_t few = round > 1 ? 6 * round + all % round : 2 * how.pipeline + 6;
   const bool repeats = !Weather(scenario.imperfection, what.placement.world()).is_drawn();
-  while (4 * few < 3 * all && !from_file && repeats) {
+  for (few = from(few); 4 * few < 3 * all && !from_file && repeats; few = from(few)) {
     what.schedule = schedule_for(how, few);
     const Run run = simulate(what, {.grain = Grain::blocks});
     const Settling settling = find_steady_state(run.step, run.timeline, round);

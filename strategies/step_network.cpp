@@ -15,8 +15,8 @@ std::vector<GroupFamily::Group> lists_of(const RankGroups& groups) {
   return lists;
 }
 
-RankGroups groups_of(const Placement& placement, Family family) {
-  switch (family) {
+RankGroups groups_of(const Placement& placement, const CollectiveUse& use) {
+  switch (use.family) {
     case Family::tensor:
       return placement.groups(Dimension::tensor);
     case Family::context:
@@ -29,6 +29,12 @@ RankGroups groups_of(const Placement& placement, Family family) {
       return placement.groups(Replicas::shards);
     case Family::copies:
       return placement.groups(Replicas::copies);
+    case Family::expert_replicas:
+      return placement.groups(Replicas::experts);
+    case Family::ends:
+      return placement.ends(use.first, use.last);
+    case Family::stages:
+      return placement.groups(Dimension::pipeline);
   }
   return {};
 }
@@ -42,8 +48,11 @@ const std::string& algorithm_for(CollectiveKind kind, const CollectiveChoice& ch
     case CollectiveKind::all_gather:
       return choice.all_gather;
     case CollectiveKind::all_to_all:
-    case CollectiveKind::send_recv:  // both know pairs only
       return choice.all_to_all;
+    case CollectiveKind::send_recv: {
+      static const std::string only = "auto";
+      return only;
+    }
     default:
       return choice.broadcast;
   }
@@ -72,15 +81,14 @@ StepNetwork::StepNetwork(Placement placement, CollectiveChoice choice, FamilyPoo
         static_cast<std::uint32_t>(placement_.coordinates(static_cast<Rank>(r)).pipeline));
 }
 
-GroupFamily& StepNetwork::family(Family which) {
-  GroupFamily*& slot = families_[static_cast<std::size_t>(which)];
-  if (slot == nullptr) slot = &pool_.of(lists_of(groups_of(placement_, which)));
+GroupFamily& StepNetwork::family(const CollectiveUse& use) {
+  GroupFamily*& slot = families_[{use.family, use.first, use.last}];
+  if (slot == nullptr) slot = &pool_.of(lists_of(groups_of(placement_, use)));
   return *slot;
 }
 
 const GroupFamily::Use& StepNetwork::use(const CollectiveUse& use) {
-  return family(use.family)
-      .use(use.kind, use.size, algorithm_for(use.kind, choice_), choice_.protocol);
+  return family(use).use(use.kind, use.size, algorithm_for(use.kind, choice_), choice_.protocol);
 }
 
 const std::vector<Traffic::Message>& StepNetwork::messages(const Handover& handover) {
@@ -120,12 +128,15 @@ const Cast& StepNetwork::cast(std::span<const CollectiveUse> uses,
   for (const CollectiveUse& wanted : uses) {
     Traffic& next = traffic.emplace_back();
     next.lane = static_cast<std::uint32_t>(lane_of(wanted));
-    next.groups = family(wanted.family).groups();
+    next.groups = family(wanted).groups();
+    next.is_last = is_joint(wanted.family);
+    next.is_light = true;
     for (const GroupFamily::Use::Entry& entry : use(wanted).entries) {
       next.entries.push_back(entry.alike);
+      next.is_light = next.is_light && entry.cost.wire == Bytes{0};
       std::get<0>(key).push_back(entry.alike);
     }
-    std::get<0>(key).push_back(nullptr);
+    std::get<0>(key).push_back(next.is_light ? this : nullptr);
   }
   const auto known = casts_.find(key);
   if (known != casts_.end()) return known->second;
@@ -139,14 +150,47 @@ const Cast& StepNetwork::cast(std::span<const CollectiveUse> uses,
       .first->second;
 }
 
+Connection connection_of(const RememberedCollective& collective, std::vector<Rank> ranks) {
+  Connection connection{.source = ranks.front(),
+                        .target = ranks.front(),
+                        .by_kernels = true,
+                        .others = std::move(ranks)};
+  if (collective.wire > Bytes{0}) connection.limit = collective.wire / collective.time.seconds();
+  return connection;
+}
+
+Time latency_of(const RememberedCollective& collective) {
+  return collective.wire == Bytes{0} ? collective.time : Time{};
+}
+
+const StepNetwork::Beside& StepNetwork::beside(const RememberedCollective& collective,
+                                               Time kernels) {
+  const auto [slot, is_new] = beside_.try_emplace({&collective, kernels.ps()});
+  if (!is_new) return slot->second;
+  Program program;
+  const Rank rank{0};
+  const ConnectionId way = program.connect(connection_of(collective, {rank}));
+  program.folded.push_back({{}, latency_of(collective), 1});
+  program.add_transfer(comm_lane(0), {},
+                       {.connection = way, .size = collective.wire, .wire = collective.wire}, {});
+  const OpId work = program.add_compute(rank, Stream::compute, {}, {.fixed = kernels}, {});
+  const Timeline timeline = pool_.engine().run(program);
+  const Timeline::Span& span = timeline.spans[index(work)];
+  return slot->second = {timeline.makespan, span.end - span.begin};
+}
+
 // Gradients, gathered parameters and the averages of copies have streams of their own, so that they
 // can overlap. All groups of a lane are of one family: who shares a link in turns shares a stream.
 Lane StepNetwork::lane_of(const CollectiveUse& use) const {
   switch (use.family) {
     case Family::copies:
       return Lane::copies;
+    case Family::ends:
+    case Family::stages:
+      return Lane::joint;
     case Family::replicas:
     case Family::shards:
+    case Family::expert_replicas:
       return use.kind == CollectiveKind::all_gather || use.kind == CollectiveKind::broadcast
                  ? Lane::parameters
                  : Lane::gradients;

@@ -3,7 +3,6 @@
 // which algorithms run, not on the model, so a sweep over strategies finds most of it remembered.
 #pragma once
 
-#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,6 +22,11 @@ struct MessagePath {
 std::uint16_t message_protocol_number(const Topology& topology);
 Protocol message_protocol(const Topology& topology);
 
+/// The way of a collective as one flow, at the ranks it ends at.
+Connection connection_of(const RememberedCollective& collective, std::vector<Rank> ranks);
+/// What passes before its bytes do: nothing, or all of it when they are none.
+Time latency_of(const RememberedCollective& collective);
+
 class StepNetwork {
  public:
   /// The pool must outlive it.
@@ -40,22 +44,30 @@ class StepNetwork {
   /// Who plays a step that uses these: traffic [0, uses) are the collectives, the rest hand-overs.
   const Cast& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,
                    bool fold, std::span<const std::uint64_t> own = {});
+  Lane lane_of(const CollectiveUse& use) const;
   MessagePath path(const Handover& handover, std::uint32_t message);
+  /// A collective that nothing else meets, begun together with kernels of this time at a rank.
+  struct Beside {
+    Time time;  // of both, with what the one takes from the other
+    Time kernels;
+  };
+  const Beside& beside(const RememberedCollective& collective, Time kernels);
   const Placement& placement() const { return placement_; }
   const Topology& topology() const { return routing_.topology(); }
 
  private:
-  GroupFamily& family(Family which);
+  GroupFamily& family(const CollectiveUse& use);
   const std::vector<Traffic::Message>& messages(const Handover& handover);
-  Lane lane_of(const CollectiveUse& use) const;
 
   Placement placement_;
   CollectiveChoice choice_;
   FamilyPool& pool_;
   Routing& routing_;
   std::vector<std::uint32_t> pipeline_rank_;  // by rank
-  std::array<GroupFamily*, family_count> families_{};
+  using FamilyKey = std::tuple<Family, std::uint32_t, std::uint32_t>;
+  std::map<FamilyKey, GroupFamily*> families_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Traffic::Message>> messages_;
+  std::map<std::pair<const RememberedCollective*, std::int64_t>, Beside> beside_;
   using CastKey =
       std::tuple<std::vector<const void*>, std::vector<Handover>, bool, std::vector<std::uint64_t>>;
   std::map<CastKey, Cast> casts_;

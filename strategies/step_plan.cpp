@@ -195,10 +195,15 @@ Dimension dimension_of(Family family) {
       return Dimension::context;
     case Family::expert:
       return Dimension::expert;
+    case Family::ends:
+    case Family::stages:
+      return Dimension::pipeline;
     default:
       return Dimension::data;
   }
 }
+
+bool is_joint(Family family) { return family == Family::ends || family == Family::stages; }
 
 std::uint32_t StepPlan::use(const CollectiveUse& wanted) {
   const auto found = std::find(uses.begin(), uses.end(), wanted);
@@ -217,6 +222,10 @@ std::size_t StepPlan::size(Family family) const {
       return placement.size(Replicas::shards);
     case Family::copies:
       return placement.size(Replicas::copies);
+    case Family::expert_replicas:
+      return placement.size(Replicas::experts);
+    case Family::ends:
+      return 2;
     default:
       return placement.size(dimension_of(family));
   }
@@ -242,6 +251,8 @@ StepPlan plan_step(const Scenario& scenario, const Workload& workload, std::size
       .parameters = workload.parameters(),
       .device = &device,
       .cost = &cost};
+  if (plan.schedule.rank_of.front() != plan.schedule.rank_of.back())
+    plan.tied_copy = plan.pieces.copy_tied_parameters();
   deal_out(plan, workload, device, cost);
   for (std::size_t l = 0; l < plan.pieces.size(); ++l)
     plan.model_flops += plan.pieces[l].model_flops;

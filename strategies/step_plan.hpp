@@ -17,20 +17,32 @@
 namespace rehearse {
 
 /// Which groups a collective runs on.
-enum class Family : std::uint8_t { tensor, context, expert, replicas, shards, copies };
-inline constexpr std::size_t family_count = 6;
+enum class Family : std::uint8_t {
+  tensor,
+  context,
+  expert,
+  replicas,
+  shards,
+  copies,
+  expert_replicas,  // who hold the same experts
+  ends,             // of the pipeline: the same place in two of its ranks
+  stages,           // the same place in all of them
+};
 Dimension dimension_of(Family family);
+/// Whether its groups reach over several pipeline ranks.
+bool is_joint(Family family);
 
 struct CollectiveUse {
   Family family{};
   CollectiveKind kind{};
   Bytes size;
+  std::uint32_t first = 0, last = 0;  // of Family::ends: the pipeline ranks
   friend bool operator==(const CollectiveUse&, const CollectiveUse&) = default;
 };
 
 /// Streams of communication: what shares one takes turns.
-enum class Lane : std::uint8_t { layer, gradients, parameters, forward, backward, copies };
-inline constexpr std::size_t lane_count = 6;
+enum class Lane : std::uint8_t { layer, gradients, parameters, forward, backward, copies, joint };
+inline constexpr std::size_t lane_count = 7;
 
 /// What stages with the same layers have in common.
 struct StageWork {
@@ -50,15 +62,16 @@ struct StepPlan {
   Schedule schedule;
   PieceTable pieces;
   std::vector<StageWork> works;
-  std::vector<std::uint32_t> work_of;   // by stage
-  std::vector<CollectiveUse> uses;      // each once
-  Flops model_flops;                    // of a step
-  std::size_t seq_length = 0;           // tokens of a sample; 0: samples have none
-  std::int64_t parameters = 0;          // of the whole model
-  const Accelerator* device = nullptr;  // what computes every stage, and how it is priced; both
+  std::vector<std::uint32_t> work_of;  // by stage
+  std::vector<CollectiveUse> uses;     // each once
+  Flops model_flops;                   // of a step
+  std::size_t seq_length = 0;          // tokens of a sample; 0: samples have none
+  std::int64_t parameters = 0;         // of the whole model
+  std::int64_t tied_copy = 0;          // parameters that the last stage holds of the first one's
   std::vector<std::uint32_t> overflow_uses;  // of the check, one after the other
   Update update = Update::done;
-  const CostModel* cost = nullptr;  // outlive the plan
+  const Accelerator* device = nullptr;  // what computes every stage, and how it is priced; both
+  const CostModel* cost = nullptr;      // outlive the plan
 
   const StageWork& work(std::uint32_t stage) const { return works[work_of[stage]]; }
   /// The number of a use, which is added when it is new.

@@ -24,4 +24,9 @@ Schedule schedule_for(const Parallelism& how, std::size_t microbatches) {
   return schedule;
 }
 
+bool schedule_takes(const Parallelism& how, std::size_t microbatches) {
+  return !refusal(schedule_kind(how.schedule),
+                  {how.pipeline, microbatches, stage_count(how) / how.pipeline});
+}
+
 }  // namespace rehearse

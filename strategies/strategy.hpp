@@ -2,7 +2,8 @@
 // (lower.cpp) runs the layers and calls these at the places where a strategy may act; each strategy
 // is a file that emits its communication, its optimizer and its memory.
 //
-//   begin_step ─▶ { before_layers ─ layers of an action ─ after_layer … } per action ─▶ end_step
+//   begin_step ─▶ { before_layers ─ layers of an action ─ after_layer … } per action
+//              ─▶ finish_gradients ─ what all ranks share (shared_gradients.hpp) ─▶ end_step
 #pragma once
 
 #include <memory>
@@ -30,7 +31,13 @@ class Strategy {
   virtual bool acts_between_layers(const LayerMoment& moment) const = 0;
   virtual void before_layer(Emitter& out, const LayerMoment& moment) = 0;
   virtual void after_layer(Emitter& out, const LayerMoment& moment) = 0;
-  /// After the pipeline rank's last action: what is left to communicate, and the optimizer.
+  /// After the pipeline rank's last action: what is left of its gradients to reduce, and waits.
+  virtual void finish_gradients(Emitter&, std::uint32_t /*pipeline_rank*/) {}
+  /// How many parameters a rank of it updates: the gradients that it has a norm of.
+  virtual std::int64_t updated_parameters(const StepPlan&, std::uint32_t /*pipeline_rank*/) const {
+    return 0;
+  }
+  /// Then the optimizer, and what follows it.
   virtual void end_step(Emitter& out, std::uint32_t pipeline_rank) = 0;
 };
 

@@ -1,6 +1,8 @@
 // Which pieces belong to which action.
 #include "strategies/tape.hpp"
 
+#include <algorithm>
+
 namespace rehearse {
 
 namespace {
@@ -21,11 +23,26 @@ Phase phase_of(BackwardPart part) {
   return Phase::backward;
 }
 
+// What runs beside an exchange is counted among the pieces that are taken.
+template <class Take>
+void append(Tape& tape, const std::vector<Piece>& pieces, Phase phase, Take take) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (!take(pieces[i])) continue;
+    TapeStep& step = tape.steps.emplace_back(TapeStep{.piece = &pieces[i], .phase = phase});
+    const std::size_t end = std::min(pieces.size(), i + 1 + pieces[i].beside);
+    for (std::size_t j = i + 1; j < end; ++j) {
+      if (!take(pieces[j])) continue;
+      ASSERT(std::holds_alternative<Compute>(pieces[j].work));
+      ++step.beside;
+    }
+  }
+}
+
 void recompute_layer(Tape& tape, const LayerPieces& layer, Recompute recompute) {
   const bool whole = recompute == Recompute::full && layer.recomputes;
   const bool some = recompute == Recompute::selective;
-  for (const Piece& piece : layer.forward)
-    if (whole || (some && piece.recomputed)) tape.steps.push_back({&piece, Phase::recompute});
+  append(tape, layer.forward, Phase::recompute,
+         [&](const Piece& piece) { return whole || (some && piece.recomputed); });
 }
 
 }  // namespace
@@ -33,7 +50,7 @@ void recompute_layer(Tape& tape, const LayerPieces& layer, Recompute recompute) 
 Tape forward_tape(std::span<const LayerPieces* const> layers) {
   Tape tape;
   for (const LayerPieces* layer : layers) {
-    for (const Piece& piece : layer->forward) tape.steps.push_back({&piece, Phase::forward});
+    append(tape, layer->forward, Phase::forward, [](const Piece&) { return true; });
     end_layer(tape);
   }
   return tape;
@@ -44,9 +61,9 @@ Tape backward_tape(std::span<const LayerPieces* const> layers, BackwardPart part
   Tape tape;
   for (std::size_t l = layers.size(); l-- > 0;) {
     if (part != BackwardPart::weights) recompute_layer(tape, *layers[l], recompute);
-    for (const Piece& piece : layers[l]->backward)
-      if (part == BackwardPart::all || piece.of_weights == (part == BackwardPart::weights))
-        tape.steps.push_back({&piece, phase_of(part)});
+    append(tape, layers[l]->backward, phase_of(part), [&](const Piece& piece) {
+      return part == BackwardPart::all || piece.of_weights == (part == BackwardPart::weights);
+    });
     end_layer(tape);
   }
   return tape;

@@ -18,8 +18,9 @@ namespace rehearse {
 struct TapeStep {
   const Piece* piece = nullptr;  // its owner outlives the tape
   Phase phase{};
-  std::uint32_t use = 0;  // of an exchange: which of the step's collectives
-  Time time;              // of a kernel, alone
+  std::uint32_t use = 0;    // of an exchange: which of the step's collectives
+  Time time;                // of a kernel, alone
+  std::uint8_t beside = 0;  // of an exchange: so many steps after it, all kernels, do not wait
 };
 
 struct Tape {

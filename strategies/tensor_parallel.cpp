@@ -18,7 +18,9 @@ namespace {
 
 constexpr const char *tp_key = "tensor_model_parallel_size", *cp_key = "context_parallel_size",
                      *ep_key = "expert_model_parallel_size", *sp_key = "sequence_parallel",
-                     *mbs_key = "micro_batch_size", *seq_key = "seq_length";
+                     *ring_key = "cp_comm_type", *capacity_key = "moe_expert_capacity_factor",
+                     *imbalance_key = "moe_load_imbalance", *mbs_key = "micro_batch_size",
+                     *seq_key = "seq_length";
 
 void check_transformer(const Workload& workload, const Sharding& how,
                        std::vector<KeyProblem>& problems) {
@@ -27,11 +29,30 @@ void check_transformer(const Workload& workload, const Sharding& how,
     problems.push_back({{seq_key},
                         fmt::format("seq_length {} is longer than the {} positions of {}",
                                     how.seq_length, m.positions, workload.name)});
-  if (how.expert > 1 && m.experts > 0)
-    problems.push_back({{ep_key},
-                        fmt::format("ep {}: experts are not spread over ranks yet; all "
-                                    "of them are on each",
-                                    how.expert)});
+  if (how.ring_attention && !how.flash_attention)
+    problems.push_back({{ring_key, "flash_attention"},
+                        fmt::format("cp_comm_type p2p joins blocks of flash attention; set "
+                                    "flash_attention = {}, or cp_comm_type = all_gather",
+                                    true)});
+  if (how.ring_attention && m.window > 0 && m.window < how.seq_length)
+    problems.push_back({{ring_key},
+                        fmt::format("cp_comm_type p2p: a window of {} tokens leaves most blocks "
+                                    "of {} empty; use all_gather",
+                                    m.window, workload.name)});
+  if (m.experts == 0 && how.expert_capacity > 0)
+    problems.push_back({{capacity_key},
+                        fmt::format("moe_expert_capacity_factor {}, but the model has no experts",
+                                    how.expert_capacity)});
+  if (how.expert == 1 && how.expert_imbalance > 1)
+    problems.push_back({{imbalance_key},
+                        fmt::format("moe_load_imbalance {} is of ranks that experts are dealt to: "
+                                    "it needs ep 2 or more, not 1",
+                                    how.expert_imbalance)});
+  if (how.expert > 1 && m.experts > 0 && how.tensor > 1 && !how.sequence_parallel)
+    problems.push_back({{sp_key, ep_key},
+                        fmt::format("ep {} with tp {}: tensor ranks would all send the same "
+                                    "tokens; set sequence_parallel = true",
+                                    how.expert, how.tensor)});
 }
 
 // Each rank needs a row of the images that come in.
@@ -116,6 +137,10 @@ Sharding sharding_of(const Workload& workload, const Parallelism& parallelism,
                .context = whole(parallelism.context),
                .expert = whole(parallelism.expert),
                .sequence_parallel = parallelism.sequence_parallel && parallelism.tensor > 1,
+               .ring_attention =
+                   parallelism.context_exchange == ContextExchange::ring && parallelism.context > 1,
+               .expert_capacity = parallelism.expert_capacity,
+               .expert_imbalance = parallelism.expert_imbalance,
                .precision = training.precision,
                .gradients_in_fp32 = training.gradients_in_fp32 || training.autocast,
                .flash_attention = training.flash_attention,
@@ -186,6 +211,15 @@ LayerPieces pieces_of(const Workload& workload, std::size_t layer, const Shardin
   }
   ASSERT(false);
   return {};
+}
+
+std::int64_t PieceTable::copy_tied_parameters() {
+  std::int64_t count = 0;
+  for (LayerPieces& pieces : kinds_) {
+    pieces.parameters += pieces.tied_parameters;
+    count += std::exchange(pieces.tied_parameters, 0);
+  }
+  return count;
 }
 
 PieceTable::PieceTable(const Workload& workload, const Sharding& how) {

@@ -26,6 +26,8 @@ struct Sharding {
   std::int64_t seq_length = 1;   // of the whole sequence
   std::int64_t tensor = 1, context = 1, expert = 1;
   bool sequence_parallel = false;
+  bool ring_attention = false;  // keys and values go round the context ranks in blocks
+  double expert_capacity = 0, expert_imbalance = 1;  // as in Parallelism
   Precision precision = Precision::bf16;
   bool gradients_in_fp32 = false;
   bool flash_attention = true;
@@ -67,6 +69,9 @@ class PieceTable {
   void apply(Pass&& pass) {
     for (LayerPieces& kind : kinds_) kind = pass(std::move(kind));
   }
+  /// Parameters tied to those of another layer are held twice from now on: their owners stand on
+  /// different pipeline ranks. Gives how many.
+  std::int64_t copy_tied_parameters();
 
  private:
   std::vector<LayerPieces> kinds_;

@@ -20,7 +20,8 @@ struct RankShare {
   std::int64_t queries, keys;    // tokens of a sequence here, and those they may look at
   std::int64_t tokens, outside;  // of a micro-batch inside and outside the regions
   std::int64_t heads, query_width, kv_width, ffn, vocabulary;
-  std::int64_t ups;  // 2: a gate and an up matrix
+  std::int64_t ups;      // 2: a gate and an up matrix
+  std::int64_t experts;  // on this rank
 
   /// (query, key) pairs for which a kernel that skips masked blocks computes, over all heads here.
   double computed_pairs() const;

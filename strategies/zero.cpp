@@ -2,8 +2,8 @@
 #include "strategies/zero.hpp"
 
 #include <algorithm>
+#include <numeric>
 
-#include "strategies/data_parallel.hpp"
 #include "strategies/optimizer.hpp"
 
 namespace rehearse {
@@ -17,35 +17,49 @@ std::int64_t share(std::int64_t whole, std::size_t ranks) {
 }
 Bytes share(Bytes whole, std::size_t ranks) { return Bytes{share(whole.count(), ranks)}; }
 
+/// Of experts all replicas share one copy.
+Family shards_of(Held held) {
+  return held == Held::by_all ? Family::shards : Family::expert_replicas;
+}
+
+/// What one rank updates, and holds where ZeRO cuts.
+std::int64_t share_of(const StepPlan& plan, std::uint32_t pipeline_rank) {
+  std::int64_t parameters = 0;
+  for (const Held held : {Held::by_all, Held::by_expert_ranks})
+    parameters += share(parameters_of(plan, pipeline_rank, held), plan.size(shards_of(held)));
+  return parameters;
+}
+
 bool is_forward(const LayerMoment& moment) { return moment.action == ActionKind::forward; }
 
 }  // namespace
 
-std::vector<Zero::Part> Zero::parts_of(StepPlan& plan, const StageWork& work) const {
+void Zero::add_parts(StepPlan& plan, const StageWork& work, Held held,
+                     std::vector<Part>& parts) const {
   const Parallelism& how = plan.scenario.parallelism;
   const StateFormat format = state_format(plan.scenario.training);
-  const std::vector<Bytes> gradients = layer_bytes(plan, work, format.gradient);
+  const std::vector<Bytes> gradients = layer_bytes(plan, work, held, format.gradient);
   std::vector<Bucket> buckets;
   if (stage_ < 3) {
     buckets = fill_buckets(gradients, bucket_sizes(how));
   } else {
     for (std::uint32_t l = 0; l < gradients.size(); ++l) buckets.push_back({gradients[l], l});
   }
-  const std::size_t shards = plan.size(Family::shards), copies = plan.size(Family::copies);
-  std::vector<Part> parts;
+  const Family family = shards_of(held);
+  const std::size_t shards = plan.size(family);
+  const std::size_t copies = held == Held::by_all ? plan.size(Family::copies) : 1;
   for (const Bucket& bucket : buckets) {
     Part& part = parts.emplace_back(Part{bucket});
     if (bucket.bytes == Bytes{0}) continue;
     const Bytes weights{bucket.bytes.count() / format.gradient.count() * format.parameter.count()};
     if (shards > 1) {
-      part.scatter = plan.use({Family::shards, CollectiveKind::reduce_scatter, bucket.bytes});
-      part.gather = plan.use({Family::shards, CollectiveKind::all_gather, weights});
+      part.scatter = plan.use({family, CollectiveKind::reduce_scatter, bucket.bytes});
+      part.gather = plan.use({family, CollectiveKind::all_gather, weights});
     }
     if (copies > 1)
       part.average =
           plan.use({Family::copies, CollectiveKind::all_reduce, share(bucket.bytes, shards)});
   }
-  return parts;
 }
 
 void Zero::plan(StepPlan& plan) {
@@ -55,14 +69,41 @@ void Zero::plan(StepPlan& plan) {
   overlaps_gradients_ = how.overlap_grad_reduce;
   overlaps_parameters_ = how.overlap_param_gather;
   shards_ = plan.size(Family::shards) > 1;
+  // What check_scenario() refuses.
+  ASSERT(plan.size(Family::expert) == 1 || (stage_ < 3 && plan.size(Family::copies) == 1));
   const Bytes weight = state_format(plan.scenario.training).parameter;
   for (const StageWork& work : plan.works) {
-    parts_.push_back(parts_of(plan, work));
-    whole_.push_back(layer_bytes(plan, work, weight));
+    std::vector<Part>& parts = parts_.emplace_back();
+    add_parts(plan, work, Held::by_all, parts);
+    if (stage_ < 3) add_parts(plan, work, Held::by_expert_ranks, parts);
+    // Experts take turns with the rest, in the order of the backward pass.
+    std::stable_sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
+      return stage_ < 3 && a.bucket.layer > b.bucket.layer;
+    });
+    whole_.push_back(layer_bytes(plan, work, Held::by_all, weight));
   }
+  if (how.broadcast_parameters) plan_broadcasts(plan, weight);
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s) {
     const std::size_t layers = plan.work(s).layers.size();
     gathered_.push_back({std::vector<Emitter::Ops>(layers), std::vector<bool>(layers)});
+  }
+}
+
+void Zero::plan_broadcasts(StepPlan& plan, Bytes weight) {
+  for (std::size_t kind = 0; kind < plan.works.size(); ++kind) {
+    std::vector<std::uint32_t>& uses = broadcasts_.emplace_back();
+    for (const Held held : {Held::by_all, Held::by_expert_ranks}) {
+      const auto add = [&](Bytes size) {
+        uses.push_back(plan.use({replicas_of(held), CollectiveKind::broadcast, size}));
+      };
+      const std::vector<Bytes> layers = layer_bytes(plan, plan.works[kind], held, weight);
+      const Bytes all = std::accumulate(layers.begin(), layers.end(), Bytes{});
+      if (plan.size(replicas_of(held)) == 1 || all == Bytes{0}) continue;
+      if (stage_ < 3)
+        add(all);
+      else
+        for (const Bytes layer : layers) add(layer);
+    }
   }
 }
 
@@ -70,11 +111,13 @@ void Zero::begin_step(Emitter& out, std::uint32_t pipeline_rank) {
   const StepPlan& plan = out.plan();
   const StateFormat format = state_format(plan.scenario.training);
   const std::int64_t all = parameters_of(plan, pipeline_rank);
-  const std::int64_t part = share(all, plan.size(Family::shards));
+  const std::int64_t part = share_of(plan, pipeline_rank);
   out.hold(pipeline_rank, MemoryKind::parameters, (stage_ < 3 ? all : part) * format.parameter);
   out.hold(pipeline_rank, MemoryKind::gradients, (stage_ < 2 ? all : part) * format.gradient);
   out.hold(pipeline_rank, MemoryKind::optimizer, part * format.state);
   last_.resize(std::max<std::size_t>(last_.size(), pipeline_rank + 1));
+  broadcast_.resize(last_.size());
+  if (!broadcasts_.empty()) broadcast(out, pipeline_rank);
   if (stage_ == 3 || !overlaps_parameters_) return;
   // What the last step has updated is gathered while this one's forward pass runs.
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s) {
@@ -82,13 +125,32 @@ void Zero::begin_step(Emitter& out, std::uint32_t pipeline_rank) {
     std::vector<Part>& parts = parts_[plan.work_of[s]];
     for (std::size_t i = parts.size(); i-- > 0;) {
       if (parts[i].gather == no_use) continue;
-      const Emitter::Ops ops =
-          out.exchange_after(parts[i].gather, Lane::parameters, Phase::parameters, {});
+      const Emitter::Ops ops = out.exchange_after(parts[i].gather, Lane::parameters,
+                                                  Phase::parameters, broadcast_[pipeline_rank]);
       // From its layer on, until a later bucket tells otherwise: gathers end in this order.
       for (std::size_t l = parts[i].bucket.layer; l < gathered_[s].ops.size(); ++l)
         gathered_[s].ops[l] = ops, gathered_[s].is_there[l] = true;
     }
   }
+}
+
+// Where parameters are cut, each rank keeps its part of a layer as soon as it has come (DeepSpeed's
+// zero.Init): it never has the whole model.
+void Zero::broadcast(Emitter& out, std::uint32_t pipeline_rank) {
+  const StepPlan& plan = out.plan();
+  for (std::uint32_t s = 0; s < plan.schedule.stages; ++s) {
+    if (plan.schedule.rank_of[s] != pipeline_rank) continue;
+    const std::uint32_t kind = plan.work_of[s];
+    for (std::size_t i = 0; i < broadcasts_[kind].size(); ++i) {
+      const Emitter::Ops ops = out.exchange_after(broadcasts_[kind][i], Lane::parameters,
+                                                  Phase::parameters, broadcast_[pipeline_rank]);
+      broadcast_[pipeline_rank] = ops;
+      if (stage_ < 3) continue;
+      out.memory(ops, false, MemoryKind::buffers, whole_[kind][i]);
+      out.memory(ops, true, MemoryKind::buffers, Bytes{} - whole_[kind][i]);
+    }
+  }
+  out.wait_for(broadcast_[pipeline_rank]);
 }
 
 bool Zero::reduces_after(const LayerMoment& moment) const {
@@ -119,7 +181,9 @@ void Zero::gather_ahead(Emitter& out, const LayerMoment& moment) {
   const Emitter::Ops& reduced = last_[out.pipeline_rank()];
   const bool waits = !overlaps_gradients_ && reduced.first != no_op &&
                      (out.last().first == no_op || reduced.first > out.last().first);
-  const Emitter::Ops after = waits ? reduced : out.last();
+  const Emitter::Ops begin =
+      out.last().first == no_op ? broadcast_[out.pipeline_rank()] : out.last();
+  const Emitter::Ops after = waits ? reduced : begin;
   for (std::size_t ahead = 0; ahead <= prefetch_; ++ahead) {
     if (is_forward(moment) ? moment.layer + ahead >= layers : moment.layer < ahead) break;
     const std::size_t layer = is_forward(moment) ? moment.layer + ahead : moment.layer - ahead;
@@ -145,13 +209,28 @@ void Zero::release(Emitter& out, const LayerMoment& moment) {
 void Zero::after_layer(Emitter& out, const LayerMoment& moment) {
   if (stage_ == 3) release(out, moment);
   if (!reduces_after(moment)) return;
+  if (stage_ > 1) hold_gradients(out, moment);
   for (const Part& part : parts_[out.plan().work_of[out.stage()]])
     if (part.bucket.layer == moment.layer) reduce(out, part, moment.last_microbatch);
 }
 
+// What a rank holds at rest is its part. A layer's backward pass makes whole gradients, which go
+// bucket by bucket as they are scattered.
+void Zero::hold_gradients(Emitter& out, const LayerMoment& moment) const {
+  const StepPlan& plan = out.plan();
+  const LayerPieces& layer = plan.pieces.kinds()[plan.work(out.stage()).layers[moment.layer]];
+  for (const Held held : {Held::by_all, Held::by_expert_ranks})
+    if (plan.size(shards_of(held)) > 1)
+      out.memory(out.first_of_layers(), false, MemoryKind::gradients,
+                 parameters_of(layer, held) * state_format(plan.scenario.training).gradient);
+}
+
 void Zero::reduce(Emitter& out, const Part& part, bool last_microbatch) {
   Emitter::Ops& last = last_[out.pipeline_rank()];
-  if (part.scatter != no_use) last = out.exchange(part.scatter, Lane::gradients, Phase::gradients);
+  if (part.scatter != no_use) {
+    last = out.exchange(part.scatter, Lane::gradients, Phase::gradients);
+    if (stage_ > 1) out.memory(last, true, MemoryKind::gradients, Bytes{} - part.bucket.bytes);
+  }
   // Copies are averaged once, when the sums over the micro-batches are complete, beside the next
   // part's reduction among the shards (as FSDP2 does, on a stream of its own).
   if (part.average != no_use && last_microbatch)
@@ -160,19 +239,28 @@ void Zero::reduce(Emitter& out, const Part& part, bool last_microbatch) {
   if (!overlaps_gradients_) out.wait_for(last);
 }
 
-void Zero::end_step(Emitter& out, std::uint32_t pipeline_rank) {
-  const StepPlan& plan = out.plan();
-  const auto for_each_part = [&](auto&& visit) {
-    for (std::uint32_t s = plan.schedule.stages; s-- > 0;)
-      if (plan.schedule.rank_of[s] == pipeline_rank)
-        for (const Part& part : parts_[plan.work_of[s]]) visit(part);
-  };
+// In the order of the backward pass.
+template <class Visit>
+void Zero::for_each_part(const StepPlan& plan, std::uint32_t pipeline_rank, Visit visit) const {
+  for (std::uint32_t s = plan.schedule.stages; s-- > 0;)
+    if (plan.schedule.rank_of[s] == pipeline_rank)
+      for (const Part& part : parts_[plan.work_of[s]]) visit(part);
+}
+
+void Zero::finish_gradients(Emitter& out, std::uint32_t pipeline_rank) {
   if (stage_ == 1 && !overlaps_gradients_)
-    for_each_part([&](const Part& part) { reduce(out, part, true); });
+    for_each_part(out.plan(), pipeline_rank, [&](const Part& part) { reduce(out, part, true); });
   out.wait_for(last_[pipeline_rank]);
-  run_optimizer(out, share(parameters_of(plan, pipeline_rank), plan.size(Family::shards)));
+}
+
+std::int64_t Zero::updated_parameters(const StepPlan& plan, std::uint32_t pipeline_rank) const {
+  return share_of(plan, pipeline_rank);
+}
+
+void Zero::end_step(Emitter& out, std::uint32_t pipeline_rank) {
+  run_optimizer(out, updated_parameters(out.plan(), pipeline_rank));
   if (stage_ == 3 || overlaps_parameters_) return;
-  for_each_part([&](const Part& part) {
+  for_each_part(out.plan(), pipeline_rank, [&](const Part& part) {
     if (part.gather != no_use) out.exchange(part.gather, Lane::parameters, Phase::parameters);
   });
 }

@@ -17,8 +17,9 @@ namespace rehearse {
 namespace {
 
 constexpr std::size_t receives = 16, overflow = 32, schedule_track = 64;
-constexpr std::string_view lanes[] = {"collectives of layers", "gradients", "parameters",
-                                      "sends forward", "sends backward"};
+constexpr std::string_view lanes[] = {
+    "collectives of layers", "gradients",          "parameters",      "sends forward",
+    "sends backward",        "averages of copies", "sums over stages"};
 
 std::string_view kineto_type(Precision precision) {
   constexpr std::string_view words[] = {"Float", "Float", "Half", "BFloat16", "Float8_e4m3fn"};

@@ -41,6 +41,12 @@ inline const std::vector<Case> scenario_cases{
     on_ring(
         "tokens_in_quadrillions", "[training]\ntokens = \"15Q\"\n",
         "s.toml:6:10: error: tokens: \"15Q\" ends in none of K, M, B and T; write e.g. \"300B\""),
+    on_ring("gradients_shorter_than_nothing", "[training]\nclip_grad = -1.0\n",
+            "s.toml:6:13: error: 'clip_grad' must not be below 0"),
+    on_ring("less_than_an_even_share", "[parallelism]\nmoe_load_imbalance = 0.5\n",
+            "s.toml:6:22: error: 'moe_load_imbalance' must be from 1 to 1e6, not 0.5"),
+    on_ring("unknown_way_round", "[parallelism]\ncp_comm_type = \"ring\"\n",
+            "s.toml:6:16: error: unknown cp_comm_type 'ring'; one of all_gather, p2p"),
     on_ring("negative_tokens", "[training]\ntokens = -5\n",
             "s.toml:6:10: error: 'tokens' must be above 0"),
     on_ring("flag_as_text", "[parallelism]\nsequence_parallel = \"yes\"\n",

@@ -45,7 +45,31 @@ inline const std::vector<Case> scenario_sums{
        "[model]\npreset = \"mixtral-8x7b\"\n[cluster]\nname = \"ring-8\"\n[parallelism]\ntp = "
        "8\nep = 2\n"}},
      "s.toml:7:6: error: ep 2 does not divide dp 1 × cp 1 = 1\n"
-     "s.toml:7:6: error: ep 2: experts are not spread over ranks yet; all of them are on each"},
+     "s.toml:7:6: error: ep 2 with tp 8: tensor ranks would all send the same tokens; set "
+     "sequence_parallel = true"},
+    {"experts_and_zero_3",
+     "s.toml",
+     {{"s.toml",
+       "[model]\npreset = \"mixtral-8x7b\"\n[cluster]\nname = \"ring-8\"\n[parallelism]\nep = "
+       "2\nzero_stage = 3\n"}},
+     "s.toml:7:14: error: ep 2 with zero_stage 3: experts are gathered by nobody but their own "
+     "ranks; use zero_stage 0, 1 or 2"},
+    {"experts_and_parts_of_the_replicas",
+     "s.toml",
+     {{"s.toml",
+       "[model]\npreset = \"mixtral-8x7b\"\n[cluster]\nname = \"ring-8\"\n[parallelism]\nep = "
+       "2\nzero_stage = 1\nzero_shard_ranks = 4\n"}},
+     "s.toml:8:20: error: zero_shard_ranks 4 with ep 2: experts have other replicas than the "
+     "rest; leave zero_shard_ranks out"},
+    on_ring("imbalance_without_expert_ranks", "[parallelism]\nmoe_load_imbalance = 1.5\n",
+            "s.toml:6:22: error: moe_load_imbalance 1.5 is of ranks that experts are dealt to: it "
+            "needs ep 2 or more, not 1"),
+    on_ring("capacity_of_a_dense_model", "[parallelism]\nmoe_expert_capacity_factor = 1.25\n",
+            "s.toml:6:30: error: moe_expert_capacity_factor 1.25, but the model has no experts"),
+    on_ring("ring_of_plain_attention",
+            "[parallelism]\ncp = 2\ncp_comm_type = \"p2p\"\n[training]\nflash_attention = false\n",
+            "s.toml:7:16: error: cp_comm_type p2p joins blocks of flash attention; set "
+            "flash_attention = true, or cp_comm_type = all_gather"),
     on_ring("shards_no_divisor", "[parallelism]\nzero_stage = 3\nzero_shard_ranks = 3\n",
             "s.toml:7:20: error: zero_shard_ranks 3 does not divide dp 8 × cp 1 = 8"),
     on_ring("shards_without_zero", "[parallelism]\nzero_shard_ranks = 4\n",

@@ -1,6 +1,8 @@
 // ZeRO against the formulas of its paper: what each rank holds, and when parameters arrive.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "strategies/optimizer.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
@@ -56,6 +58,83 @@ TEST(ZeroMemory, HybridShardsHoldMore) {
   expect_memory(at_rest(scenario), 2 * p / 2, 2 * p / 2, 12 * p / 2);
   scenario.parallelism.zero_shard_ranks = 1;
   expect_memory(at_rest(scenario), 2 * p, 2 * p, 12 * p);
+}
+
+/// The most of a kind that a role holds at once.
+Bytes most(const StepPredictor::Answer& answer, MemoryKind kind) {
+  const Role& role = answer.step.roles.front();
+  std::vector<std::pair<Time, Bytes>> changes;
+  for (const MemoryChange& change : role.changes)
+    if (change.kind == kind) {
+      const Timeline::Span& span = answer.timeline.spans[index(change.op)];
+      changes.emplace_back(change.at_end ? span.end : span.begin, change.bytes);
+    }
+  std::sort(changes.begin(), changes.end());  // what goes at a moment goes first
+  Bytes now = of(role.at_rest, kind), peak = now;
+  for (const auto& [time, bytes] : changes) peak = std::max(peak, now += bytes);
+  EXPECT_EQ(now, of(role.at_rest, kind)) << "what comes goes";
+  return peak;
+}
+
+// Beside its part a rank holds the whole gradients of a layer from its backward pass until they are
+// scattered: one layer's when that is waited for, and a few when it lags behind.
+TEST(ZeroMemory, WholeGradientsUntilTheyAreScattered) {
+  const Topology fast = free_star(ranks), slow = calm_star(ranks, {0.5_GBps, Time{}});
+  const ProductCost cost(10_us, 10_us, model.samples);
+  const auto gradients = [&](const Scenario& scenario, const Topology& machine) {
+    return most(StepPredictor(machine, cost).predict(scenario, model.workload(), {}),
+                MemoryKind::gradients)
+        .count();
+  };
+  const std::int64_t p = 2 * model.parameters(), layer = model.weights().count();
+  const auto layers = static_cast<std::int64_t>(model.count);
+  for (const std::size_t microbatches : {1, 3})
+    for (const std::size_t stage : {0, 1, 2, 3}) {
+      Scenario scenario = model.scenario(microbatches);
+      scenario.parallelism.zero_stage = stage;
+      scenario.parallelism.bucket_size = scenario.parallelism.first_bucket_size = model.weights();
+      const std::int64_t expected = stage < 2 ? p : p / std::int64_t{ranks} + layer;
+      EXPECT_EQ(gradients(scenario, fast), expected) << "stage " << stage;
+      if (stage < 2) continue;
+      scenario.parallelism.overlap_grad_reduce = true;
+      EXPECT_GT(gradients(scenario, slow), expected + layer) << "the network is behind";
+      // Filled when the last layer's backward pass is done: all of them are there.
+      scenario.parallelism.bucket_size = scenario.parallelism.first_bucket_size = 1_GiB;
+      const std::int64_t whole = p / std::int64_t{ranks} + layers * layer + 2 * model.width;
+      if (stage == 2 && microbatches == 1) {
+        EXPECT_EQ(gradients(scenario, slow), whole);
+      }
+    }
+}
+
+// The initial broadcast comes before everything: gathers, too.
+TEST(ZeroBroadcast, ComesFirst) {
+  const Topology machine = calm_star(ranks, {10.0_GBps, 1_us});
+  const ProductCost cost(10_us, 10_us, model.samples);
+  for (const std::size_t stage : {0, 1, 2, 3})
+    for (const bool overlap : {false, true}) {
+      Scenario scenario = model.scenario(1);
+      scenario.collectives = {.all_reduce = "ring",
+                              .all_gather = "ring",
+                              .reduce_scatter = "ring",
+                              .broadcast = "ring"};
+      scenario.parallelism.zero_stage = stage;
+      scenario.parallelism.overlap_param_gather = overlap && stage > 0;
+      const auto step = [&](bool broadcast) {
+        scenario.parallelism.broadcast_parameters = broadcast;
+        return StepPredictor(machine, cost).predict(scenario, model.workload(), {}).prediction;
+      };
+      const auto sent = [&](Bytes size) {
+        return time_of("ring", CollectiveKind::broadcast, machine, size);
+      };
+      // Layer by layer where each rank keeps its part only.
+      const auto layers = static_cast<std::int64_t>(model.count);
+      const Time expected = stage < 3
+                                ? sent(Bytes{2 * model.parameters()})
+                                : sent(Bytes{2 * model.width}) + layers * sent(model.weights());
+      EXPECT_EQ(step(true).step, step(false).step + expected) << "stage " << stage;
+      EXPECT_EQ(step(true).roles[0].peak_bytes, step(false).roles[0].peak_bytes);
+    }
 }
 
 TEST(OptimizerMemory, StateOfEach) {

@@ -26,9 +26,10 @@ struct Case {
   /// Collectives share links for much of the step: the prediction is off by more, as said beside
   /// it.
   bool crowded = false;
+  std::int64_t experts = 0;
 };
 
-Workload gpt(std::int64_t layers) {
+Workload gpt(std::int64_t layers, std::int64_t experts) {
   return transformer_workload("small", "gpt",
                               {.hidden = 1024,
                                .layers = layers,
@@ -37,7 +38,9 @@ Workload gpt(std::int64_t layers) {
                                .head_size = 64,
                                .ffn = 4096,
                                .vocabulary = 1024,
-                               .positions = 512});
+                               .positions = 512,
+                               .experts = experts,
+                               .experts_per_token = experts > 0 ? 2 : 0});
 }
 
 void overlapped(Scenario& s) {
@@ -97,6 +100,22 @@ std::vector<Case> cases() {
          s.training.autocast = true;
          s.training.fusion = Fusion::elementwise;
        }},
+      {"context parallel", catalog_machine("dgx-h100"), 1, 1, 1, 0,
+       [](Scenario& s) { s.parallelism.context = 4; }},
+      {"ring attention", catalog_machine("dgx-h100"), 1, 1, 2, 0,
+       [](Scenario& s) {
+         s.parallelism.context = 8;
+         s.parallelism.context_exchange = ContextExchange::ring;
+       }},
+      {"expert parallel", catalog_machine("dgx-h100"), 1, 1, 1, 0,
+       [](Scenario& s) { s.parallelism.expert = 4; }, false, 8},
+      {"experts, tensors and a pipeline", catalog_machine("dgx-h100", {2, 8}), 2, 2, 2, 1,
+       [](Scenario& s) {
+         s.parallelism.sequence_parallel = true;
+         s.parallelism.expert = 2;
+         s.parallelism.broadcast_parameters = true;
+       },
+       false, 8},
   };
 }
 
@@ -104,7 +123,7 @@ class TrainingStep : public testing::TestWithParam<std::size_t> {
  protected:
   const Case case_ = cases()[GetParam()];
   const Topology machine_ = case_.machine();
-  const Workload model_ = gpt(4);
+  const Workload model_ = gpt(4, case_.experts);
   const Roofline cost_;
   StepPredictor predictor_{machine_, cost_};
   Routing routing_{machine_};
@@ -142,7 +161,7 @@ TEST_P(TrainingStep, IsTheSameThreeWays) {
       << expanded.size() << " ops";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TrainingStep, testing::Range<std::size_t>(0, 19));
+INSTANTIATE_TEST_SUITE_P(Cases, TrainingStep, testing::Range<std::size_t>(0, 23));
 
 }  // namespace
 }  // namespace rehearse

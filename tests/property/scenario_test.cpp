@@ -60,6 +60,12 @@ struct ValueOf {
   std::string operator()(const TimeField&) const {
     return draw.from({"\"2us\"", "\"1.5ms\"", "\"850ns\""});
   }
+  std::string operator()(const MaybeNumberField&) const {
+    return draw.from({"0", "1", "0.1", "2.5", "1e300", "0.30000000000000004"});
+  }
+  std::string operator()(const FactorField&) const {
+    return draw.from({"1", "1.25", "2.5", "1000", "1.3000000000000003"});
+  }
   std::string operator()(const AmountField&) const {
     return draw.from({"\"15T\"", "\"1.28M\"", "1", "3e11", "0.1", "1281167", "1e300", "\"7k\""});
   }

@@ -7,8 +7,10 @@
 
 #include "sim/cost_model.hpp"
 #include "strategies/predictor.hpp"
+#include "strategies/schedules/schedules.hpp"
 #include "tests/support/training.hpp"
 #include "tests/support/training_jobs.hpp"
+#include "topology/cluster.hpp"
 
 namespace rehearse {
 namespace {
@@ -151,9 +153,9 @@ TEST_P(EqualAnswers, NotBelowTheBounds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Jobs, EqualAnswers, testing::Range<std::size_t>(0, 36));
+INSTANTIATE_TEST_SUITE_P(Jobs, EqualAnswers, testing::Range<std::size_t>(0, 42));
 
-TEST(TrainingJobs, AreAllTested) { EXPECT_EQ(training_jobs().size(), 36u); }
+TEST(TrainingJobs, AreAllTested) { EXPECT_EQ(training_jobs().size(), 42u); }
 
 // One of anything is none of it.
 TEST(EqualWork, OneRankOfEachIsTheSingleDevice) {
@@ -216,6 +218,43 @@ TEST_F(RandomStrategies, QuickIsPredict) {
     skipped += fast.simulation.ops < slow.simulation.ops / 4;
   });
   EXPECT_GT(skipped, 5u) << "some of them repeat";
+}
+
+// The inputs' half of the embedding's backward pass ends with an exchange: gathers that follow the
+// layer wait for it in both grains.
+TEST_F(RandomStrategies, LayersMayEndWithAnExchange) {
+  over_jobs(1389, 1, [&](StepPredictor& predictor, const TrainingJob& job) {
+    ASSERT_EQ(job.scenario.parallelism.schedule, "ZBH1");
+    ASSERT_TRUE(job.scenario.parallelism.sequence_parallel);
+    const auto detail = StepPredictor::Detail{.grain = Grain::blocks};
+    expect_same(predictor.predict(job.scenario, job.model, {}).prediction,
+                predictor.predict(job.scenario, job.model, detail).prediction);
+  });
+}
+
+// Some schedules take certain numbers of micro-batches only; a shortcut must keep to them.
+TEST(EverySchedule, IsTheSameQuickly) {
+  const Topology machine = load_cluster("dgx-a100", {.nodes = 1});
+  const Roofline cost;
+  StepPredictor predictor(machine, cost);
+  Scenario scenario{.model = {.preset = "gpt2-medium"}};
+  const Workload model = build_workload(scenario.model);
+  scenario.parallelism.pipeline = 4;
+  std::size_t predicted = 0;
+  for (const ScheduleKind& kind : schedules())
+    for (const std::size_t chunks : {std::size_t{1}, std::size_t{2}, std::size_t{3}})
+      for (const std::size_t microbatches : {96u, 98u, 128u, 150u}) {
+        if (refusal(kind, {4, microbatches, chunks})) continue;
+        scenario.parallelism.schedule = kind.name;
+        scenario.parallelism.virtual_pipeline = chunks;
+        scenario.training.global_batch_size = 2 * microbatches;
+        SCOPED_TRACE(
+            fmt::format("{} with {} chunks, {} micro-batches", kind.name, chunks, microbatches));
+        expect_same(predictor.predict(scenario, model, {}).prediction,
+                    predictor.quick(scenario, model));
+        ++predicted;
+      }
+  EXPECT_GT(predicted, 30u);
 }
 
 TEST_F(RandomStrategies, FoldedOrNot) {

@@ -29,6 +29,8 @@ struct Sample {
     return fmt::to_string((field.least + field.most) / 2);
   }
   std::string operator()(const TimeField&) const { return "\"7us\""; }
+  std::string operator()(const MaybeNumberField&) const { return "0.5"; }
+  std::string operator()(const FactorField&) const { return "1.5"; }
   std::string operator()(const AmountField&) const { return "\"1.5B\""; }
   std::string operator()(const BytesField&) const { return "\"7MiB\""; }
   std::string operator()(const ChoiceField& field) const {

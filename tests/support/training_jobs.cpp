@@ -30,6 +30,10 @@ void overlapped(Scenario& s) {
   s.parallelism.overlap_grad_reduce = true;
   s.parallelism.overlap_param_gather = s.parallelism.zero_stage > 0;
 }
+void in_ring(Scenario& s, std::size_t ranks) {
+  s.parallelism.context = ranks;
+  s.parallelism.context_exchange = ContextExchange::ring;
+}
 void in_order(Scenario& s, std::string order) { s.parallelism.order = std::move(order); }
 
 // clang-format off
@@ -90,6 +94,21 @@ const std::vector<Row>& rows() {
        overlapped(s); in_order(s, "dp-pp"); s.training.precision = Precision::fp16; }},
     {"summit", 7, "mlp", 0, 1, 1, "1F1B", 1, 3, [](Scenario& s) {
        overlapped(s); s.training.precision = Precision::fp16; }},
+    {"dgx-h100", 1, "llama-3-8b", 2, 1, 1, "1F1B", 2, 1, [](Scenario& s) { in_ring(s, 4); }},
+    {"dgx-h100", 2, "llama-3-8b", 2, 2, 2, "1F1B", 3, 0, [](Scenario& s) {
+       overlapped(s); in_ring(s, 2); s.parallelism.sequence_parallel = true;
+       s.parallelism.recompute = Recompute::selective; }},
+    {"dgx-a100", 2, "gpt2", 4, 2, 2, "ZBH1", 3, 2, [](Scenario& s) {
+       s.parallelism.sequence_parallel = true; s.parallelism.context = 2;
+       s.parallelism.broadcast_parameters = true; }},
+    {"dgx-h100", 2, "mixtral-8x7b", 2, 1, 1, "1F1B", 2, 1, [](Scenario& s) {
+       overlapped(s); s.parallelism.expert = 8; }},
+    {"dgx-h100", 2, "mixtral-8x7b", 4, 2, 2, "ZBH1", 3, 0, [](Scenario& s) {
+       s.parallelism.sequence_parallel = true; s.parallelism.expert = 4;
+       s.parallelism.expert_imbalance = 1.3; }},
+    {"dgx-h100", 2, "mixtral-8x7b", 2, 2, 1, "1F1B", 1, 2, [](Scenario& s) {
+       overlapped(s); in_ring(s, 2); s.parallelism.sequence_parallel = true;
+       s.parallelism.expert = 8; s.parallelism.expert_capacity = 1.25; }},
   };
   return table;
 }

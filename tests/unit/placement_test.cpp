@@ -223,5 +223,22 @@ TEST(Placement, LeavesOutOfTheOrderWhatIsOne) {
   EXPECT_EQ(place_ranks(p, 8).coordinates(Rank{3}), (Coordinates{.tensor = 1, .pipeline = 1}));
 }
 
+// Whatever the order, the ends of a pipeline differ in their place in it and in nothing else.
+TEST(Placement, EndsOfThePipeline) {
+  for (const char* order : {"tp-cp-ep-dp-pp", "pp-tp-dp", "tp-pp-dp"}) {
+    const Placement placement{{.tensor = 2, .pipeline = 3, .order = order}, 12};
+    for (const auto& [first, last] : {std::pair{0u, 2u}, {2u, 0u}, {1u, 2u}}) {
+      const RankGroups pairs = placement.ends(first, last);
+      ASSERT_EQ(pairs.count(), 4u);
+      for (std::size_t g = 0; g < pairs.count(); ++g) {
+        Coordinates here = placement.coordinates(pairs[g][0]);
+        EXPECT_EQ(here.pipeline, std::min(first, last));
+        here.pipeline = std::max(first, last);
+        EXPECT_EQ(placement.rank(here), pairs[g][1]) << order;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse

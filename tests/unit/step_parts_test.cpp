@@ -112,6 +112,28 @@ TEST_F(Tapes, RecomputeBeforeTheLayersBackwardPass) {
             "b.s' b.i | a.s' a.i | ");
 }
 
+// What an exchange runs beside is counted among the steps of the very tape: a half without it
+// waits.
+TEST_F(Tapes, ExchangesRunBesideWhatIsThere) {
+  LayerPieces split{.name = "split"};
+  const auto exchange = [](std::string name, bool of_weights, std::uint8_t beside) {
+    return Piece{
+        .name = std::move(name), .work = Exchange{}, .of_weights = of_weights, .beside = beside};
+  };
+  split.backward = {exchange("gather", true, 1), piece("dgrad"),      exchange("sum", false, 2),
+                    piece("wgrad", true),        piece("bias", true), piece("norm")};
+  const std::vector<const LayerPieces*> layers{&split};
+  const auto beside = [&](BackwardPart part) {
+    std::vector<int> counts;
+    for (const TapeStep& step : backward_tape(layers, part, Recompute::none).steps)
+      if (std::holds_alternative<Exchange>(step.piece->work)) counts.push_back(step.beside);
+    return counts;
+  };
+  EXPECT_EQ(beside(BackwardPart::all), (std::vector<int>{1, 2}));
+  EXPECT_EQ(beside(BackwardPart::inputs), (std::vector<int>{0})) << "the sum, and no weights";
+  EXPECT_EQ(beside(BackwardPart::weights), (std::vector<int>{0})) << "the gather, and no inputs";
+}
+
 // A layer that full recomputation does not apply to keeps all its activations.
 TEST_F(Tapes, FullRecomputationIsOfLayersThatAllowIt) {
   EXPECT_EQ(text(backward_tape(layers_, BackwardPart::all, Recompute::full)),

@@ -206,8 +206,25 @@ TEST(TensorParallel, SaysWhatDoesNotDivide) {
   EXPECT_EQ(problem_of(preset("mlp"), {.tensor = 3}),
             "error: 4096 outputs of layer 0 do not divide by tp 3\n"
             "error: 4096 outputs of layer 2 do not divide by tp 3");
-  EXPECT_EQ(problem_of(preset("mixtral-8x7b"), {.seq_length = 4096, .expert = 4}),
-            "error: ep 4: experts are not spread over ranks yet; all of them are on each");
+  const Workload mixtral = preset("mixtral-8x7b");
+  EXPECT_EQ(problem_of(mixtral, {.seq_length = 4096, .tensor = 2, .expert = 4}),
+            "error: ep 4 with tp 2: tensor ranks would all send the same tokens; set "
+            "sequence_parallel = true");
+  EXPECT_EQ(problem_of(mixtral, {.seq_length = 4096, .expert_imbalance = 1.5}),
+            "error: moe_load_imbalance 1.5 is of ranks that experts are dealt to: it needs ep 2 "
+            "or more, not 1");
+  EXPECT_EQ(problem_of(llama, {.seq_length = 4096, .expert_capacity = 1.25}),
+            "error: moe_expert_capacity_factor 1.25, but the model has no experts");
+  EXPECT_EQ(
+      problem_of(
+          llama,
+          {.seq_length = 4096, .context = 2, .ring_attention = true, .flash_attention = false}),
+      "error: cp_comm_type p2p joins blocks of flash attention; set flash_attention = true, "
+      "or cp_comm_type = all_gather");
+  EXPECT_EQ(
+      problem_of(preset("mistral-7b"), {.seq_length = 8192, .context = 2, .ring_attention = true}),
+      "error: cp_comm_type p2p: a window of 4096 tokens leaves most blocks of mistral-7b "
+      "empty; use all_gather");
   EXPECT_EQ(problem_of(llama, {.micro_batch = 0}), "error: mbs is at least 1");
   EXPECT_EQ(problem_of(llama, {.micro_batch = 1'000'000'000, .seq_length = 1 << 20}),
             "error: micro_batch_size 1000000000 × seq_length 1048576 makes tensors of 3.5e+22 "
