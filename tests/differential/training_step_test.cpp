@@ -53,6 +53,33 @@ std::function<Topology()> catalog_machine(std::string name, ClusterOverrides siz
   return [=] { return load_cluster(name, size); };
 }
 
+std::vector<Case> imperfect_and_compressed() {
+  return {
+      {"imperfect ranks", catalog_machine("dgx-h100"), 2, 2, 2, 0,
+       [](Scenario& s) {
+         s.imperfection = {.seed = 5,
+                           .slow_ranks = {3},
+                           .slow_rank_factor = 1.3,
+                           .kernel_jitter = 0.1,
+                           .pause_every = 500_us,
+                           .pause_length = 70_us};
+       }},
+      {"deep gradient compression", catalog_machine("dgx-h100"), 1, 1, 1, 0,
+       [](Scenario& s) {
+         overlapped(s);
+         s.training.optimizer = OptimizerKind::momentum;
+         s.compression.method = CompressionKind::dgc;
+       }},
+      {"mixed precision", catalog_machine("dgx-a100"), 2, 1, 2, 1,
+       [](Scenario& s) {
+         s.training.precision = Precision::fp16;
+         s.training.loss_scaling = LossScaling::dynamic;
+         s.training.autocast = true;
+         s.training.fusion = Fusion::elementwise;
+       }},
+  };
+}
+
 std::vector<Case> cases() {
   return {
       {"data parallel", catalog_machine("dgx-h100"), 1, 1, 2},
@@ -78,28 +105,6 @@ std::vector<Case> cases() {
        [](Scenario& s) { s.parallelism.zero_shard_ranks = 8; }},
       {"PCIe", catalog_machine("l40s-8"), 2, 2, 2, 0, overlapped},
       {"cube mesh", catalog_machine("dgx-1"), 2, 1, 1, 0, overlapped},
-      {"imperfect ranks", catalog_machine("dgx-h100"), 2, 2, 2, 0,
-       [](Scenario& s) {
-         s.imperfection = {.seed = 5,
-                           .slow_ranks = {3},
-                           .slow_rank_factor = 1.3,
-                           .kernel_jitter = 0.1,
-                           .pause_every = 500_us,
-                           .pause_length = 70_us};
-       }},
-      {"deep gradient compression", catalog_machine("dgx-h100"), 1, 1, 1, 0,
-       [](Scenario& s) {
-         overlapped(s);
-         s.training.optimizer = OptimizerKind::momentum;
-         s.compression.method = CompressionKind::dgc;
-       }},
-      {"mixed precision", catalog_machine("dgx-a100"), 2, 1, 2, 1,
-       [](Scenario& s) {
-         s.training.precision = Precision::fp16;
-         s.training.loss_scaling = LossScaling::dynamic;
-         s.training.autocast = true;
-         s.training.fusion = Fusion::elementwise;
-       }},
       {"context parallel", catalog_machine("dgx-h100"), 1, 1, 1, 0,
        [](Scenario& s) { s.parallelism.context = 4; }},
       {"ring attention", catalog_machine("dgx-h100"), 1, 1, 2, 0,
@@ -119,9 +124,16 @@ std::vector<Case> cases() {
   };
 }
 
+std::vector<Case> all_cases() {
+  std::vector<Case> all = cases();
+  const std::vector<Case> more = imperfect_and_compressed();
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 class TrainingStep : public testing::TestWithParam<std::size_t> {
  protected:
-  const Case case_ = cases()[GetParam()];
+  const Case case_ = all_cases()[GetParam()];
   const Topology machine_ = case_.machine();
   const Workload model_ = gpt(4, case_.experts);
   const Roofline cost_;
