@@ -133,6 +133,9 @@ bool Emitter::has_exchange_beside() const {
                      [](OpId op) { return op != no_op; });
 }
 
+// What was remembered of exchanges and kernels together holds for kernels as planned.
+bool Emitter::merges_exchanges() const { return weather_.is_calm() && !has_exchange_beside(); }
+
 void Emitter::add_waits(std::uint32_t actor) {
   for (const Ops& wait : waits_[place_]) {
     const OpId op = op_for(wait, actor);
@@ -149,7 +152,7 @@ void Emitter::run(const Tape& tape, std::size_t begin_layer, std::size_t end_lay
     for (std::size_t i = begin; i < end; ++i)
       run_step(tape.steps[i], name[i], tape.steps[i].beside);
   } else {
-    for (const Block& block : blocks(tape, begin, end, !has_exchange_beside())) {
+    for (const Block& block : blocks(tape, begin, end, merges_exchanges())) {
       if (block.merged)
         run_merged(block);
       else
@@ -295,6 +298,7 @@ Emitter::Ops Emitter::exchange_of_all(std::uint32_t use, Phase phase) {
   const Lane lane = lane_of(use);
   const std::vector<Cast::Party>& parties = cast_.traffic[use].parties;
   const Ops ops{next_op(), use};
+  for (std::uint64_t& number : exchanges_) ++number;
   for (std::uint32_t number = 0; number < parties.size(); ++number) {
     const std::vector<std::uint32_t>& members = parties[number].actors;
     after_.clear();

@@ -113,6 +113,7 @@ class Emitter {
   void went_on_to(const Ops& ops);
   const std::vector<std::uint32_t>& names(const Tape& tape);
   bool has_exchange_beside() const;
+  bool merges_exchanges() const;
   void add_waits(std::uint32_t actor);
   OpId op_for(const Ops& ops, std::uint32_t actor) const;
   std::uint32_t actors() const { return cast_.begin[place_ + 1] - cast_.begin[place_]; }

@@ -82,10 +82,6 @@ std::vector<Piece> dgc_unpack(std::int64_t sent, std::size_t ranks, std::int64_t
       sweep("dgc.add", static_cast<double>(all), all * (index_bytes + value_bytes + 2 * sector))};
 }
 
-Lane CompressedDataParallel::lane() const {
-  return method_ == CompressionKind::dgc ? Lane::parameters : Lane::gradients;
-}
-
 CompressedDataParallel::Part CompressedDataParallel::part_of(StepPlan& plan, const Bucket& bucket,
                                                              Family replicas) const {
   const Scenario& scenario = plan.scenario;
@@ -155,7 +151,7 @@ void CompressedDataParallel::after_layer(Emitter& out, const LayerMoment& moment
 
 void CompressedDataParallel::send(Emitter& out, const Part& part) {
   for (const Piece& piece : part.pack) out.kernel(piece, Phase::gradients);
-  last_[out.pipeline_rank()] = out.exchange(part.use, lane(), Phase::gradients);
+  last_[out.pipeline_rank()] = out.exchange(part.use, out.lane_of(part.use), Phase::gradients);
 }
 
 void CompressedDataParallel::finish_gradients(Emitter& out, std::uint32_t pipeline_rank) {

@@ -40,7 +40,6 @@ class CompressedDataParallel final : public Strategy {
   };
   Part part_of(StepPlan& plan, const Bucket& bucket, Family replicas) const;
   void send(Emitter& out, const Part& part);
-  Lane lane() const;
 
   CompressionKind method_{};
   bool overlaps_ = false;

@@ -37,9 +37,8 @@ void check_overflow(Emitter& out, std::int64_t parameters) {
   out.kernel(unscale_piece(plan.scenario.training, parameters), Phase::optimizer);
   Emitter::Ops told = out.last();
   for (const std::uint32_t use : plan.overflow_uses) {
-    const Lane lane = plan.uses[use].family == Family::tensor ? Lane::layer : Lane::gradients;
     // Each of them goes on what the one before it has told.
-    out.wait_for(told = out.exchange_after(use, lane, Phase::optimizer, told));
+    out.wait_for(told = out.exchange_after(use, out.lane_of(use), Phase::optimizer, told));
   }
 }
 

@@ -48,7 +48,6 @@ const std::string& algorithm_for(CollectiveKind kind, const CollectiveChoice& ch
     case CollectiveKind::all_gather:
       return choice.all_gather;
     case CollectiveKind::all_to_all:
-    case CollectiveKind::send_recv:  // both know pairs only
       return choice.all_to_all;
     default:
       return choice.broadcast;
