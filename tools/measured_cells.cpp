@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/assert.hpp"
+
 namespace rehearse {
 
 namespace {
@@ -33,7 +35,11 @@ bool MeasuredCells::has_column(std::string_view column) const {
 }
 
 void MeasuredCells::complain(std::string_view column, std::string message) {
-  problems_.push_back({{file_, row_->line}, fmt::format("{}: {}", column, std::move(message))});
+  const auto at = std::find(table_.columns.begin(), table_.columns.end(), column);
+  ASSERT(at != table_.columns.end());
+  const auto start = row_->starts[static_cast<std::size_t>(at - table_.columns.begin())];
+  problems_.push_back(
+      {{file_, start.line, start.column}, fmt::format("{}: {}", column, std::move(message))});
 }
 
 std::string MeasuredCells::text(std::string_view column) {

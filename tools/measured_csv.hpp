@@ -13,8 +13,12 @@ namespace rehearse {
 
 struct CsvTable {
   struct Row {
+    struct Start {
+      std::uint32_t line = 0, column = 0;
+    };
     std::vector<std::string> cells;  // as many as there are columns
-    std::uint32_t line = 0;          // where it begins; a quoted cell may go on for several
+    std::vector<Start> starts;       // of the cells; a quoted one may go on for several lines
+    std::uint32_t line = 0;          // where the row begins
   };
   std::vector<std::string> columns;
   std::vector<Row> rows;

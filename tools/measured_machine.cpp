@@ -61,7 +61,7 @@ constexpr GpuMachine machines[] = {
     {"l4", "pcie-gen4", "l4-8", 4},
     {"l40s", "pcie-gen4", "l40s-8", 4},
     {"a40", "pcie-gen4", "a40-8", 4, 0, 56.25},  // NVLink bridge, 112.5 GB/s both ways
-    {"t4", "pcie-host", "t4-4"},
+    {"t4", "", "t4-4"},                          // servers of 1 to 8, so that none is the usual one
     {"p100-pcie-16gb", "pcie-gen3-plx", "p100-8"},
     {"p4", "pcie-gen3-plx", "p40-8", 3, 0, 0,
      "[accelerator]\nname = 'P4 8GB'\nmemory = '8GB'\nmemory_bandwidth = '192GB/s'\n"
@@ -145,9 +145,9 @@ std::string node_text(const NodeKind& node, const GpuMachine& gpu,
                       const MeasuredHardware& hardware) {
   const double port = gpu.pcie == 3 ? 15.75 : gpu.pcie == 4 ? 31.5 : 63;
   const std::size_t gpus = std::max(node.gpus, hardware.gpus_per_node);
-  std::string text = fmt::format("[node]\nkind = '{}'\ngpus = {}\nnics = {}\nsockets = 2\n",
-                                 node.kind, gpus, hardware.nics_per_node);
-  if (node.switches > 0) text += fmt::format("switches = {}\n", node.switches);
+  std::string text =
+      fmt::format("[node]\nkind = '{}'\ngpus = {}\nnics = {}\nswitches = {}\nsockets = 2\n",
+                  node.kind, gpus, hardware.nics_per_node, node.switches);
   if (node.kind == "nvlink_groups") text += "group = 2\n";
   if (node.link)
     text += fmt::format("[node.nvlink]\nbandwidth = '{}GB/s'\nlatency = '470ns'\n", gpu.*node.link);
@@ -174,7 +174,8 @@ std::string changed_node(const GpuMachine& gpu, const MeasuredHardware& hardware
     return node_text(node, gpu, hardware);
   }
   throw InputError(fmt::format("no machine with '{}' is known for {}; its usual one is '{}'",
-                               hardware.intra, hardware.gpu, gpu.intra));
+                               hardware.intra, hardware.gpu,
+                               gpu.intra.empty() ? "pcie-host" : gpu.intra));
 }
 
 std::string fabric_text(const GpuMachine& gpu, const MeasuredHardware& hardware) {

@@ -241,8 +241,8 @@ const Format& format_of(const CsvTable& table, const std::string& file) {
   for (const Format& format : formats)
     known += fmt::format("{}{} ({}, {})", known.empty() ? "" : ", ", format.name, format.first,
                          format.second);
-  throw InputError({file, 1}, "its columns are of no known format; one has " + known +
-                                  " among others: see scenarios/published/README.md");
+  throw InputError({file, 1, 1}, "its columns are of no known format; one has " + known +
+                                     " among others: see scenarios/published/README.md");
 }
 
 // What one compares with: collectives have no studies, so a machine and a collective are one.
@@ -273,7 +273,7 @@ MeasuredFile parse_measured(std::string_view text, const std::string& file) {
   for (const std::string_view column : format.columns)
     if (!cells.has_column(column))
       missing.push_back(
-          {{file, 1},
+          {{file, 1, 1},
            fmt::format("column '{}' is missing; a {} file needs it", column, format.name)});
   if (!missing.empty()) throw InputError(std::move(missing));
   MeasuredFile measured{file, std::string{format.name}, {}};

@@ -77,10 +77,10 @@ TEST(Accuracy, TellsAllMistakesOfAllFiles) {
   const TemporaryFile first(std::string(header) + "a,b\n", ".csv"), second("x,y\n1,2\n", ".csv");
   const Outcome outcome = shell("$R accuracy " + first.path() + " " + second.path());
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.text.find(first.path() + ":2: error: 2 cells, but the header has 17 columns"),
+  EXPECT_NE(outcome.text.find(first.path() + ":2:1: error: 2 cells, but the header has 17 columns"),
             std::string::npos)
       << outcome.text;
-  EXPECT_NE(outcome.text.find(second.path() + ":1: error: its columns are of no known format"),
+  EXPECT_NE(outcome.text.find(second.path() + ":1:1: error: its columns are of no known format"),
             std::string::npos)
       << outcome.text;
   expect_outcome("$R accuracy x.csv --by row", 2,

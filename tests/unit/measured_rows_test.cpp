@@ -39,15 +39,15 @@ TEST(MeasuredCsv, ReadsQuotesAndKnowsItsLines) {
 }
 
 TEST(MeasuredCsv, TellsAllMistakesAtOnce) {
-  EXPECT_EQ(problems_of(" "), problems_of(" "));
   EXPECT_EQ(problems_of(""), "m.csv: error: is empty: it needs a header line and rows\n");
-  EXPECT_EQ(problems_of("a,b,a\n1,2\nx\"y,2,3\n\"z\"z,2,3\n\"open,1,2\n"),
-            "m.csv:3: error: a quote inside a cell: put the whole cell in quotes and double it\n"
-            "m.csv:4: error: text after a closing quote: double a quote that belongs to the cell\n"
-            "m.csv:5: error: a quote is opened here and never closed\n"
-            "m.csv:1: error: column 'a' is there twice\n"
-            "m.csv:2: error: 2 cells, but the header has 3 columns\n"
-            "m.csv:5: error: 1 cells, but the header has 3 columns\n");
+  EXPECT_EQ(
+      problems_of("a,b,a\n1,2\nx\"y,2,3\n\"z\"z,2,3\n\"open,1,2\n"),
+      "m.csv:1:5: error: column 'a' is there twice\n"
+      "m.csv:2:1: error: 2 cells, but the header has 3 columns\n"
+      "m.csv:3:1: error: a quote inside a cell: put the whole cell in quotes and double it\n"
+      "m.csv:4:4: error: text after a closing quote: double a quote that belongs to the cell\n"
+      "m.csv:5:1: error: a quote is opened here and never closed\n"
+      "m.csv:5:1: error: 1 cells, but the header has 3 columns\n");
 }
 
 TEST(MeasuredRows, ReadsACollective) {
@@ -69,22 +69,23 @@ TEST(MeasuredRows, ReadsACollective) {
 }
 
 TEST(MeasuredRows, TellsEachMistakeAtItsLine) {
-  EXPECT_EQ(problems_of("case_id,gpu\nx,y\n").substr(0, 60),
-            "m.csv:1: error: its columns are of no known format; one has ");
-  EXPECT_EQ(problems_of("case_id,kind,gbps\n").substr(0, 74),
-            "m.csv:1: error: column 'gpu' is missing; a kernels file needs it\nm.csv:1: ");
-  EXPECT_EQ(problems_of(std::string(header) +
-                        ",h100,2,8,8,400,roce,nvswitch,,all_reduce,auto,ll,4096,12.5,0,,\n"
-                        "y,h100,0,8,8,-1,roce,nvswitch,,all_reduc,auto,ll,4k,nan,2,,\n"),
-            "m.csv:2: error: case_id: is empty\n"
-            "m.csv:3: error: nic_gbps: '-1' must be a number, 0 or more\n"
-            "m.csv:3: error: nodes: '0' must be a whole number from 1 to 1048576\n"
-            "m.csv:3: error: collective: 'all_reduc' is none of all_reduce, all_gather, "
-            "reduce_scatter, all_to_all, broadcast, reduce, send_recv; did you mean "
-            "'all_reduce'?\n"
-            "m.csv:3: error: size_bytes: '4k' must be a whole number from 1 to 1125899906842624\n"
-            "m.csv:3: error: time_us: 'nan' must be a number above 0\n"
-            "m.csv:3: error: noisy: '2' is none of unknown, 0, 1\n");
+  EXPECT_EQ(problems_of("case_id,gpu\nx,y\n").substr(0, 62),
+            "m.csv:1:1: error: its columns are of no known format; one has ");
+  EXPECT_EQ(problems_of("case_id,kind,gbps\n").substr(0, 67),
+            "m.csv:1:1: error: column 'gpu' is missing; a kernels file needs it\n");
+  EXPECT_EQ(
+      problems_of(std::string(header) +
+                  ",h100,2,8,8,400,roce,nvswitch,,all_reduce,auto,ll,4096,12.5,0,,\n"
+                  "y,h100,0,8,8,-1,roce,nvswitch,,all_reduc,auto,ll,4k,nan,2,,\n"),
+      "m.csv:2:1: error: case_id: is empty\n"
+      "m.csv:3:14: error: nic_gbps: '-1' must be a number, 0 or more\n"
+      "m.csv:3:8: error: nodes: '0' must be a whole number from 1 to 1048576\n"
+      "m.csv:3:32: error: collective: 'all_reduc' is none of all_reduce, all_gather, "
+      "reduce_scatter, all_to_all, broadcast, reduce, send_recv; did you mean "
+      "'all_reduce'?\n"
+      "m.csv:3:50: error: size_bytes: '4k' must be a whole number from 1 to 1125899906842624\n"
+      "m.csv:3:53: error: time_us: 'nan' must be a number above 0\n"
+      "m.csv:3:57: error: noisy: '2' is none of unknown, 0, 1; did you mean '0'?\n");
 }
 
 }  // namespace
