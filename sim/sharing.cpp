@@ -75,6 +75,7 @@ namespace {
 // several such links one behind the other.
 void leave_out_followers(const Paths& paths, const CrossedLinks& crossed, const Topology& topology,
                          std::vector<bool>& is_short) {
+  if (std::find(is_short.begin(), is_short.end(), true) == is_short.end()) return;
   using User = std::pair<std::uint32_t, std::uint32_t>;  // connection, weight
   std::vector<std::vector<User>> users(is_short.size());
   for (std::uint32_t c = 0; c < paths.size(); ++c)

@@ -53,6 +53,15 @@ KeyProblems collective_problems(const CollectiveChoice& choice, const Topology& 
   return problems;
 }
 
+// A time to a target is one of a training with a length.
+KeyProblems length_problems(const Training& t) {
+  if (t.gradient_noise_scale == 0 || t.tokens > 0 || t.epochs > 0) return {};
+  return {{{"gradient_noise_scale"},
+           fmt::format("gradient_noise_scale tells how long the training takes to its target, but "
+                       "not how long it is; give {}",
+                       "tokens or epochs")}};
+}
+
 // What the micro-batches must be to the stages.
 KeyProblems schedule_problems(const Parallelism& p, const Batch& batch) {
   if (!p.schedule_csv.empty()) return {};
@@ -124,7 +133,10 @@ std::vector<KeyProblem> scenario_problems(const Scenario& scenario, const Worklo
   const Training& t = scenario.training;
   if (scenario.parameter_server != ParameterServer{}) {
     KeyProblems problems = server_problems(scenario, workload, topology);
+    add(problems, length_problems(t));
     if (problems.empty()) add(problems, cutting_problems(workload, p, t));
+    add(problems, precision_problems(t));
+    add(problems, imperfection_problems(scenario.imperfection, topology.rank_count()));
     return problems;
   }
   KeyProblems problems = placement_problems(p, topology.rank_count());
@@ -140,6 +152,7 @@ std::vector<KeyProblem> scenario_problems(const Scenario& scenario, const Worklo
   }
   add(problems, precision_problems(t));
   add(problems, imperfection_problems(scenario.imperfection, topology.rank_count()));
+  add(problems, length_problems(t));
   add(problems, collective_problems(scenario.collectives, topology));
   return problems;
 }

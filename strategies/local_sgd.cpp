@@ -186,7 +186,7 @@ void average_steps(Prediction& prediction, std::size_t steps) {
   }
 }
 
-std::vector<Time> step_times(const StepProgram& step, const Timeline& timeline) {
+std::vector<Time> local_step_times(const StepProgram& step, const Timeline& timeline) {
   std::vector<Time> begins;
   bool is_over = true;
   for (std::size_t i = 0; i < step.tags.size(); ++i) {

@@ -52,6 +52,6 @@ class LocalSgdStrategy final : public Strategy {
 void average_steps(Prediction& prediction, std::size_t steps);
 
 /// How long each step took: from its first kernel to that of the next one, on the first role.
-std::vector<Time> step_times(const StepProgram& step, const Timeline& timeline);
+std::vector<Time> local_step_times(const StepProgram& step, const Timeline& timeline);
 
 }  // namespace rehearse

@@ -202,8 +202,6 @@ ServerPlan plan_servers(const Scenario& scenario, const Workload& workload,
     plan.model_flops = (1 / static_cast<double>(workers.size())) * step.model_flops;
     plan.parameters = step.works.front().parameters;
   }
-  const StateFormat format = state_format(scenario.training);
-  plan.held = plan.parameters * (format.parameter + format.gradient);
   const std::size_t count = servers.size();
   const std::vector<std::size_t> owner = deal_layers(layers, count);
   for (const std::vector<std::size_t>& members : fill(scenario, layers)) {

@@ -41,7 +41,6 @@ struct ServerPlan {
   std::int64_t parameters = 0;
   double samples = 0, tokens = 0;  // of a worker's step
   Flops model_flops;               // of a worker's step
-  Bytes held;                      // a worker's parameters and gradients
 };
 
 /// Ranks that serve, and those that train.

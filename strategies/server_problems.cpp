@@ -69,6 +69,10 @@ KeyProblems mode_problems(const ParameterServer& how) {
     problems.push_back(problem({"staleness"},
                                "staleness bounds server_mode bounded; synchronous has none and "
                                "asynchronous no bound"));
+  if (how.index_bytes != ParameterServer{}.index_bytes && how.sparsity == 0)
+    problems.push_back(problem({"index_bytes"},
+                               "index_bytes go with the values of a sparse update; set "
+                               "update_sparsity above 0"));
   if (how.incremental_pulls && how.sparsity == 0)
     problems.push_back(
         problem({"incremental_pulls"},

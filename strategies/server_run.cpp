@@ -46,9 +46,19 @@ RoleReport worker_role(const ServerPlan& plan, const Scenario& scenario, const W
   set(role.peak, MemoryKind::parameters, plan.parameters * format.parameter);
   set(role.peak, MemoryKind::gradients, plan.parameters * format.gradient);
   const PieceTable pieces(workload, sharding_of(workload, scenario.parallelism, scenario.training));
-  for (std::size_t l = 0; l < pieces.size(); ++l)
+  // Recomputation keeps the layers' inputs, and has one layer's activations at a time.
+  const Recompute recompute = scenario.parallelism.recompute;
+  Activations kept{}, working{};
+  for (std::size_t l = 0; l < pieces.size(); ++l) {
+    const bool again = recompute == Recompute::full && pieces[l].recomputes;
+    const Activations& all =
+        recompute == Recompute::selective ? pieces[l].kept_selective : pieces[l].kept;
     for (std::size_t k = 0; k < activation_kinds; ++k)
-      role.peak[static_cast<std::size_t>(MemoryKind::input) + k] += pieces[l].kept[k];
+      again ? working[k] = std::max(working[k], all[k]) : kept[k] += all[k];
+    if (again) kept[static_cast<std::size_t>(ActivationKind::input)] += pieces[l].input;
+  }
+  for (std::size_t k = 0; k < activation_kinds; ++k)
+    role.peak[static_cast<std::size_t>(MemoryKind::input) + k] = kept[k] + working[k];
   role.capacity = device_of(topology, role.rank).memory;
   add_up(role);
   return role;

@@ -10,7 +10,7 @@ namespace rehearse {
 LocalStepMeans local_step_means(const Scenario& scenario, const StepProgram& step,
                                 const Timeline& timeline) {
   const std::vector<LocalStep> schedule = local_schedule(scenario.local_sgd);
-  const std::vector<Time> times = step_times(step, timeline);
+  const std::vector<Time> times = local_step_times(step, timeline);
   ASSERT(times.size() == schedule.size());
   LocalStepMeans means;
   for (std::size_t k = 0; k < times.size(); ++k) {

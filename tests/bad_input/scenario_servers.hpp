@@ -46,6 +46,12 @@ inline const std::vector<Case> scenario_servers{
            "[parameter_server]\nservers = 1\nincremental_pulls = true\n",
            "s.toml:8:21: error: a dense update changes every parameter, so incremental_pulls save "
            "nothing; set update_sparsity above 0"),
+    on_dgx("indices_of_everything", "[parameter_server]\nservers = 1\nindex_bytes = \"8B\"\n",
+           "s.toml:8:15: error: index_bytes go with the values of a sparse update; set "
+           "update_sparsity above 0"),
+    on_dgx("noise_scale_of_no_training", "[training]\ngradient_noise_scale = \"2M\"\n",
+           "s.toml:7:24: error: gradient_noise_scale tells how long the training takes to its "
+           "target, but not how long it is; give tokens or epochs"),
     on_dgx("a_batch_that_does_not_divide_over_workers",
            "[training]\ngbs = 24\n[parameter_server]\nservers = 1\n",
            "s.toml:7:7: error: gbs 24 is no multiple of mbs 1 × dp 16 = 16"),

@@ -51,7 +51,7 @@ TEST(LocalSgd, AnIntervalIsHStepsAndOneAverage) {
     const auto steps = static_cast<std::int64_t>(h);
     EXPECT_EQ(answer.timeline.makespan, steps * compute + average());
     EXPECT_EQ(answer.prediction.step, Time::picoseconds(answer.timeline.makespan.ps() / steps));
-    const std::vector<Time> times = step_times(answer.step, answer.timeline);
+    const std::vector<Time> times = local_step_times(answer.step, answer.timeline);
     ASSERT_EQ(times.size(), h);
     for (std::size_t k = 0; k + 1 < h; ++k) EXPECT_EQ(times[k], compute);
     EXPECT_EQ(times.back(), compute + average());
