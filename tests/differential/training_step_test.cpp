@@ -129,7 +129,7 @@ std::vector<Case> cases() {
 
 class TrainingStep : public testing::TestWithParam<std::size_t> {
  protected:
-  const Case case_ = all_cases()[GetParam()];
+  const Case case_ = cases()[GetParam()];
   const Topology machine_ = case_.machine();
   const Workload model_ = gpt(4, case_.experts);
   const Roofline cost_;
