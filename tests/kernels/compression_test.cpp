@@ -196,6 +196,7 @@ TEST(GradientNorm, SquaresAndClipping) {
             std::pow(static_cast<double>(3e30F), 2) + std::pow(static_cast<double>(4e30F), 2));
   EXPECT_EQ(clip_factor(2, 1), 0.5F);
   EXPECT_EQ(clip_factor(1, 1), 1.0F);
+  EXPECT_EQ(clip_factor(0.75, 1), 1.0F);  // it never enlarges
   EXPECT_EQ(clip_factor(0, 1), 1.0F);
   EXPECT_THROW(clip_factor(std::numeric_limits<double>::quiet_NaN(), 1), std::logic_error);
 }
