@@ -204,10 +204,12 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
     what.schedule = schedule_for(how, few);
     const Run run = simulate(what, {.grain = Grain::blocks});
     const Settling settling = find_steady_state(run.step, run.timeline, round);
-    if (settling.state) return extrapolate(run, *settling.state, what, all);
+    if (settling.state && (all - few) % settling.state->advance == 0)
+      return extrapolate(run, *settling.state, what, all);
     const std::size_t ranks = what.schedule.ranks.size();
     const std::size_t times = ranks / std::max<std::size_t>(settling.settled_ranks, 1) + 1;
-    few = (few - all % round) * times + all % round;
+    // Whole rounds of all ranks less than all.
+    few = few * times / ranks * ranks + all % ranks;
   }
   if (!in_full) what.schedule = schedule_for(how, all);
   const Run run = simulate(what, {.grain = Grain::blocks});

@@ -28,26 +28,28 @@ class RankRounds {
   }
 
   /// The end of the longest stretch in which every action follows its like of the round before, or
-  /// rather a little before it; 0 where there is no such stretch.
-  std::uint32_t stretch_end(std::uint32_t width) const {
+  /// rather a little before it; 0 where it is too short to compare rounds that are `apart`.
+  std::uint32_t stretch_end(std::uint32_t width, std::uint32_t apart) const {
     std::uint32_t best_end = 0, best = 0, run = 0;
     for (std::uint32_t i = width; i < actions_.size(); ++i) {
       run = is_next_round(i, width) ? run + 1 : 0;
       if (run > best) best = run, best_end = i + 1;
     }
-    if (best < (rounds_compared(advance_) + rounds_skipped(advance_)) * width) return 0;
+    const std::uint32_t rounds = rounds_compared(advance_) + rounds_skipped(advance_) + apart - 1;
+    if (best < rounds * width) return 0;
     return best_end - rounds_skipped(advance_) * width;
   }
 
-  /// Whether the last rounds before `end` are `period` apart, op by op.
-  bool repeats(std::uint32_t end, std::uint32_t width, Time period) const {
+  /// Whether the last rounds before `end` are `period` later, op by op, than those `distance`
+  /// actions before them.
+  bool repeats(std::uint32_t end, std::uint32_t width, std::uint32_t distance, Time period) const {
     for (std::uint32_t i = end - rounds_compared(advance_) * width; i < end; ++i)
-      if (!is_later(actions_[i - width], actions_[i], period)) return false;
+      if (!is_later(actions_[i - distance], actions_[i], period)) return false;
     return true;
   }
 
-  Time period(std::uint32_t end, std::uint32_t width) const {
-    return span(actions_[end - 1].begin).end - span(actions_[end - 1 - width].begin).end;
+  Time period(std::uint32_t end, std::uint32_t distance) const {
+    return span(actions_[end - 1].begin).end - span(actions_[end - 1 - distance].begin).end;
   }
 
  private:
@@ -74,27 +76,38 @@ class RankRounds {
   std::uint32_t advance_;
 };
 
-}  // namespace
-
-Settling find_steady_state(const StepProgram& step, const Timeline& timeline,
-                           std::uint32_t advance) {
+// Rounds that are `apart` from each other.
+Settling compare_rounds(const StepProgram& step, const Timeline& timeline, std::uint32_t advance,
+                        std::uint32_t apart) {
   const std::size_t ranks = step.actions.size();
-  SteadyState steady{.period = {}, .advance = advance, .rounds = {}};
+  SteadyState steady{.period = {}, .advance = advance * apart, .rounds = {}};
   std::vector<Time> periods;
   for (std::size_t r = 0; r < ranks; ++r) {
     const RankRounds rank(step.actions[r], timeline, advance);
-    const std::uint32_t width = rank.width();
-    const std::uint32_t end = width == 0 ? 0 : rank.stretch_end(width);
+    const std::uint32_t width = rank.width(), distance = apart * width;
+    const std::uint32_t end = width == 0 ? 0 : rank.stretch_end(width, apart);
     if (end == 0) return {std::nullopt, ranks};
-    const Time period = rank.period(end, width);
-    periods.push_back(rank.repeats(end, width, period) ? period : Time{});
+    const Time period = rank.period(end, distance);
+    periods.push_back(rank.repeats(end, width, distance, period) ? period : Time{});
     steady.period = std::max(steady.period, period);
-    steady.rounds.push_back({end - width, end});
+    steady.rounds.push_back({end - distance, end});
   }
   const auto settled =
       static_cast<std::size_t>(std::count(periods.begin(), periods.end(), steady.period));
   if (settled < ranks) return {std::nullopt, settled};
   return {std::move(steady), settled};
+}
+
+}  // namespace
+
+Settling find_steady_state(const StepProgram& step, const Timeline& timeline,
+                           std::uint32_t advance) {
+  Settling each = compare_rounds(step, timeline, advance, 1);
+  if (each.state || advance > 1) return each;
+  // What goes down the pipeline and comes back does so in as many rounds as there are ranks.
+  Settling all =
+      compare_rounds(step, timeline, advance, static_cast<std::uint32_t>(step.actions.size()));
+  return all.state ? all : each;
 }
 
 }  // namespace rehearse

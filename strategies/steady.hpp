@@ -8,6 +8,9 @@
 // among the ops it waits for, all of them in the same or the one or two rounds before, so another
 // round put in there would be D later again, and all that follows it, the way out too, D later than
 // it was. So every further round adds D to the end, exactly.
+//
+// Where a wait goes down the pipeline and comes back, rounds differ from their neighbours but are
+// like those as many rounds before as there are ranks: then so many further ones add their D.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +22,9 @@
 namespace rehearse {
 
 struct SteadyState {
-  Time period;                // of one round
-  std::uint32_t advance = 1;  // micro-batches of one round
-  /// By pipeline rank: the ops of its last round, as actions [begin, end).
+  Time period;                // after which all repeats: one round, or one for each rank
+  std::uint32_t advance = 1;  // micro-batches of that
+  /// By pipeline rank: the ops of the last period, as actions [begin, end).
   struct Round {
     std::uint32_t begin = 0, end = 0;
   };
