@@ -197,19 +197,23 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
     while (few < all && !schedule_takes(how, few)) few += round;
     return few;
   };
-  // Warm-up, what it takes to settle, some rounds to compare, and the way out.
+  // Warm-up, what it takes to settle, some rounds to compare, and the way out; or as many as the
+  // last one like it took.
+  const std::size_t ranks = what.schedule.ranks.size();
+  std::size_t& known = settled_at_[{how.schedule, how.pipeline, how.sequence_parallel}];
   std::size_t few = round > 1 ? 6 * round + all % round : 2 * how.pipeline + 6;
+  if (known > few) few = known / ranks * ranks + all % ranks;  // whole rounds of all ranks less
   const bool repeats = !Weather(scenario.imperfection, what.placement.world()).is_drawn();
   for (few = from(few); 4 * few < 3 * all && !in_full && repeats; few = from(few)) {
     what.schedule = schedule_for(how, few);
     const Run run = simulate(what, {.grain = Grain::blocks});
     const Settling settling = find_steady_state(run.step, run.timeline, round);
-    if (settling.state && (all - few) % settling.state->advance == 0)
+    if (settling.state && (all - few) % settling.state->advance == 0) {
+      known = few;
       return extrapolate(run, *settling.state, what, all);
-    const std::size_t ranks = what.schedule.ranks.size();
+    }
     const std::size_t times = ranks / std::max<std::size_t>(settling.settled_ranks, 1) + 1;
-    // Whole rounds of all ranks less than all.
-    few = few * times / ranks * ranks + all % ranks;
+    known = few = few * times / ranks * ranks + all % ranks;
   }
   if (!in_full) what.schedule = schedule_for(how, all);
   const Run run = simulate(what, {.grain = Grain::blocks});

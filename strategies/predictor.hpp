@@ -62,6 +62,8 @@ class StepPredictor {
   FamilyPool families_;
   std::vector<std::unique_ptr<StepNetwork>> networks_;
   std::vector<std::pair<Placement, CollectiveChoice>> network_keys_;
+  /// Micro-batches after which steps of this schedule, pipeline and sequence parallelism repeated.
+  std::map<std::tuple<std::string, std::size_t, bool>, std::size_t> settled_at_;
 };
 
 }  // namespace rehearse
