@@ -98,6 +98,10 @@ CsvTable parse_csv(std::string_view text, const std::string& file) {
   const std::optional<CsvTable::Row> header = reader.next();
   if (!header) throw InputError(Place{file}, "is empty: it needs a header line and rows");
   table.columns = header->cells;
+  // Else every line of a text would be a mistake of its own.
+  if (table.columns.size() == 1 && reader.problems().empty())
+    throw InputError({file, 1, 1},
+                     "its first line names no columns; a table has several, with commas between");
   std::vector<Problem>& problems = reader.problems();
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     if (std::find(table.columns.begin(), table.columns.begin() + static_cast<std::ptrdiff_t>(c),

@@ -68,6 +68,12 @@ TEST(MeasuredRows, ReadsACollective) {
   EXPECT_TRUE(row.noisy);
 }
 
+TEST(MeasuredCsv, IsNoText) {
+  EXPECT_EQ(problems_of("# A title\n\nOne, two, three.\n"),
+            "m.csv:1:1: error: its first line names no columns; a table has several, with commas "
+            "between\n");
+}
+
 TEST(MeasuredRows, TellsEachMistakeAtItsLine) {
   EXPECT_EQ(problems_of("case_id,gpu\nx,y\n").substr(0, 62),
             "m.csv:1:1: error: its columns are of no known format; one has ");
