@@ -82,13 +82,29 @@ double most_of(const std::map<LinkId, double>& bytes) {
   return most;
 }
 
+/// How many of its hops cross a link at the same time: those of one stage that pacing makes share.
+std::uint32_t streams_on(LinkId link, const CollectiveRehearsal& rehearsal) {
+  std::map<std::uint8_t, std::uint32_t> by_stage;
+  std::uint32_t most = 1;
+  for (std::size_t h = 0; h < rehearsal.pattern().hops.size(); ++h) {
+    const Hop& hop = rehearsal.pattern().hops[h];
+    if (hop.connection.limit.count() <= 0) continue;
+    for (const auto& crossing : rehearsal.paths().crossings(static_cast<ConnectionId>(h)))
+      if (crossing.link == link) most = std::max(most, ++by_stage[hop.stage]);
+  }
+  return most;
+}
+
 /// What the first group's collective loads, in the order of links.
 GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& rehearsal) {
   const std::map<LinkId, double> bytes = bytes_on_links(rehearsal, reference_size, 0);
   const double most = most_of(bytes);
   GroupFamily::Alike result{{first}, {{}}};
+  for (const auto& [link, amount] : bytes)
+    if (amount == most) result.streams = std::max(result.streams, streams_on(link, rehearsal));
   for (const auto& [link, amount] : bytes) {
-    const auto share = static_cast<std::uint32_t>(LoadedLink::whole * (amount / most));
+    const auto share =
+        static_cast<std::uint32_t>(LoadedLink::whole * result.streams * (amount / most));
     if (share > 0) result.loads.front().push_back({link, share});
   }
   return result;
@@ -97,7 +113,7 @@ GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& r
 /// Of the `most` bytes on a link; rounded down, and such that no link is overfull when the
 /// collective is alone: then it takes its remembered time exactly.
 Bytes wire_of(const GroupFamily::Alike& alike, double most, Time time, const Topology& topology) {
-  double wire = most / LoadedLink::whole;
+  double wire = most / (LoadedLink::whole * alike.streams);
   for (const LoadedLink& load : alike.loads.front())
     wire =
         std::min(wire, topology[load.link].bandwidth.count() * time.seconds().count() / load.share);

@@ -46,6 +46,8 @@ class GroupFamily {
   struct Alike {
     std::vector<std::uint32_t> groups;           // ascending
     std::vector<std::vector<LoadedLink>> loads;  // by place in `groups`
+    /// On its busiest link: when others come there, each of these has a share of its own.
+    std::uint32_t streams = 1;
   };
   /// A collective on every group of the family; alike groups share an entry.
   struct Use {
