@@ -82,17 +82,21 @@ double most_of(const std::map<LinkId, double>& bytes) {
   return most;
 }
 
-/// How many of its hops cross a link at the same time: those of one stage that pacing makes share.
-std::uint32_t streams_on(LinkId link, const CollectiveRehearsal& rehearsal) {
-  std::map<std::uint8_t, std::uint32_t> by_stage;
-  std::uint32_t most = 1;
+/// How many of its hops cross one of its busiest links at the same time: those of one stage that
+/// pacing makes share.
+std::uint32_t streams_of(const CollectiveRehearsal& rehearsal,
+                         const std::map<LinkId, double>& bytes) {
+  const double most = most_of(bytes);
+  std::map<std::pair<LinkId, std::uint8_t>, std::uint32_t> together;  // by link and stage
+  std::uint32_t streams = 1;
   for (std::size_t h = 0; h < rehearsal.pattern().hops.size(); ++h) {
     const Hop& hop = rehearsal.pattern().hops[h];
     if (hop.connection.limit.count() <= 0) continue;
     for (const auto& crossing : rehearsal.paths().crossings(static_cast<ConnectionId>(h)))
-      if (crossing.link == link) most = std::max(most, ++by_stage[hop.stage]);
+      if (bytes.at(crossing.link) == most)
+        streams = std::max(streams, ++together[{crossing.link, hop.stage}]);
   }
-  return most;
+  return streams;
 }
 
 /// What the first group's collective loads, in the order of links.
@@ -100,8 +104,7 @@ GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& r
   const std::map<LinkId, double> bytes = bytes_on_links(rehearsal, reference_size, 0);
   const double most = most_of(bytes);
   GroupFamily::Alike result{{first}, {{}}};
-  for (const auto& [link, amount] : bytes)
-    if (amount == most) result.streams = std::max(result.streams, streams_on(link, rehearsal));
+  result.streams = streams_of(rehearsal, bytes);
   for (const auto& [link, amount] : bytes) {
     const auto share =
         static_cast<std::uint32_t>(LoadedLink::whole * result.streams * (amount / most));
