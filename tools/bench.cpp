@@ -15,6 +15,7 @@
 #include "sim/explain.hpp"
 #include "sim/program_text.hpp"
 #include "sim/quantity_text.hpp"
+#include "tools/bench_host.hpp"
 #include "tools/bench_table.hpp"
 #include "tools/chart.hpp"
 #include "tools/commands.hpp"
@@ -38,6 +39,8 @@ struct Options {
   std::int64_t root = 0;
   std::string json, csv, trace, trace_ranks, dump_program;
   bool explain = false, chart = false, quiet = false;
+  std::string backend = "sim";
+  std::int64_t iterations = 20;
   std::string unused;  // flags of nccl-tests that mean nothing here
 };
 
@@ -264,6 +267,45 @@ class Bench {
   double wall_ = 0;
 };
 
+void run_on_host(const Options& options) {
+  const DataType type = data_type(options.type);
+  if (!options.cluster.empty() && (options.nodes || options.gpus_per_node))
+    throw InputError("--backend host takes its ranks from --cluster or from -g, not from both");
+  for (const auto& [given, name] : {std::pair{!options.trace.empty(), "--trace"},
+                                    std::pair{!options.dump_program.empty(), "--dump-program"},
+                                    std::pair{options.explain, "--explain"}})
+    if (given) throw InputError(fmt::format("{} is for --backend sim", name));
+  HostBench bench{.collective = options.collective,
+                  .kind = collective_kind(options.collective),
+                  .type = type,
+                  .sizes = sizes_of(options, type),
+                  .cluster = options.cluster,
+                  .algorithms = lower_case(options.algorithms),
+                  .json = options.json,
+                  .csv = options.csv,
+                  .quiet = options.quiet};
+  bench.ranks = counted("-g", options.gpus_per_node, 1024).value_or(0);
+  bench.channels = counted("--channels", options.channels, 64).value_or(0);
+  bench.iterations = *counted("-n", options.iterations, 1'000'000);
+  if (options.root < 0) throw InputError(fmt::format("--root {} is below 0", options.root));
+  bench.root = static_cast<std::uint32_t>(options.root);
+  bench_on_host(bench);
+}
+
+void run(const Options& options) {
+  if (options.backend == "host") return run_on_host(options);
+  if (options.backend == "cuda")
+    throw NothingToRunOn("--backend cuda: this build cannot run on GPUs");
+  if (options.backend != "sim") {
+    const std::vector<std::string> known{"sim", "host", "cuda"};
+    const std::string hint = did_you_mean(options.backend, known);
+    throw InputError(fmt::format("unknown backend '{}'{}", options.backend,
+                                 hint.empty() ? "; there are sim, host and cuda" : hint));
+  }
+  if (options.cluster.empty()) throw InputError("--cluster is required; see 'rehearse bench --help'");
+  Bench(options).run();
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -274,8 +316,9 @@ void add_bench_command(CLI::App& app) {
                    "all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all or "
                    "send_recv")
       ->required();
-  bench->add_option("--cluster", options->cluster, "a catalog name or a file; see 'topo show'")
-      ->required();
+  bench->add_option("--cluster", options->cluster, "a catalog name or a file; see 'topo show'");
+  bench->add_option("--backend", options->backend,
+                    "sim; or host: run it here, on -g threads or the processes of mpirun");
   bench->add_option("--nodes", options->nodes, "instead of the cluster's own number");
   bench->add_option("--gpus-per-node,-g", options->gpus_per_node, "likewise");
   bench->add_option("-b,--minbytes", options->begin, "smallest size (8; 128M is 2^27)");
@@ -299,11 +342,12 @@ void add_bench_command(CLI::App& app) {
   bench->add_flag("--explain", options->explain, "every candidate's terms and limiting link");
   bench->add_flag("--chart", options->chart, "draw bus bandwidth over size");
   bench->add_flag("--quiet", options->quiet, "no progress line");
-  for (const char* flag : {"-n,--iters", "-w,--warmup_iters", "-c,--check", "-o,--op"})
+  bench->add_option("-n,--iters", options->iterations, "collectives in a row (--backend host)");
+  for (const char* flag : {"-w,--warmup_iters", "-c,--check", "-o,--op"})
     bench
         ->add_option(flag, options->unused, "accepted for nccl-tests' sake; nothing to repeat here")
         ->group("");
-  bench->callback([options] { Bench(*options).run(); });
+  bench->callback([options] { run(*options); });
 }
 
 }  // namespace rehearse
