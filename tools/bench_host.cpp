@@ -32,9 +32,7 @@ Program collectives_in_a_row(const CollectiveJob& job, const std::string& algori
                           .group = job.shape.group,
                           .data = {Buffer{0}, Bytes{0}, size},
                           .result = {Buffer{1}, Bytes{0}, size},
-                          .root = job.shape.root,
-                          .combine = Combine::sum,
-                          .numbers = job.numbers},
+                          .root = job.shape.root},
                          {});
   return expand_collectives(whole, job.routing, {.algorithm = algorithm});
 }

@@ -23,10 +23,6 @@ Bytes bytes_of_data(const CollectiveCheck& check) {
 }
 
 std::size_t wrong_numbers(const Case& what, Program program) {
-  for (std::size_t i = 0; i < program.size(); ++i) {
-    const auto id = static_cast<OpId>(i);
-    program.set_numbers(id, program.transfer(program[id]).combine, what.check.numbers);
-  }
   HostMemory memory(program);
   const auto data = [&](std::size_t p) { return memory.buffer(what.shape.group[p], Buffer{0}); };
   const auto result = [&](std::size_t p) { return memory.buffer(what.shape.group[p], Buffer{1}); };
