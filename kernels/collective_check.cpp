@@ -63,6 +63,10 @@ std::size_t CollectiveCheck::owner(std::size_t element) const {
   return p;
 }
 
+Bytes CollectiveCheck::room() const {
+  return static_cast<std::int64_t>(elements + 4 * ranks) * bytes_of(numbers);
+}
+
 void CollectiveCheck::fill(std::size_t position, std::span<std::byte> data,
                            std::span<std::byte> result) const {
   std::fill(result.begin(), result.end(), std::byte{0});

@@ -17,6 +17,8 @@ struct CollectiveCheck {
   std::size_t elements = 0;  // of the whole data
   Precision numbers = Precision::fp32;
 
+  /// How long data and result must be: the blocks of an all-to-all may be longer than the data.
+  Bytes room() const;
   /// Writes what the rank at `position` of the group begins with, and clears its result.
   void fill(std::size_t position, std::span<std::byte> data, std::span<std::byte> result) const;
   /// How many numbers of its result are not what they must be.

@@ -41,7 +41,7 @@ std::size_t rank_count(const Program& program) {
   return count;
 }
 
-HostMemory::HostMemory(const Program& program, std::optional<Rank> only) {
+HostMemory::HostMemory(const Program& program, std::optional<Rank> only) : only_{only} {
   std::map<std::pair<Rank, Buffer>, std::int64_t> longest;
   for (const Program::Op& op : program.ops())
     for_each_slice(program, op, [&](Rank rank, const Slice& slice) {
@@ -53,6 +53,20 @@ HostMemory::HostMemory(const Program& program, std::optional<Rank> only) {
   for (const auto& [where, size] : longest)
     rooms_[index(where.first)].push_back(
         {where.second, LargeVector<std::byte>(static_cast<std::size_t>(size))});
+}
+
+void HostMemory::cover(Rank rank, const Slice& slice) {
+  if (only_ && rank != *only_) return;
+  if (index(rank) >= rooms_.size()) rooms_.resize(index(rank) + 1);
+  const auto end = static_cast<std::size_t>((slice.offset + slice.size).count());
+  if (Room* room = find(rank, slice.buffer)) {
+    if (room->bytes.size() < end) room->bytes.resize(end);
+    return;
+  }
+  std::vector<Room>& rooms = rooms_[index(rank)];
+  const auto after = std::lower_bound(rooms.begin(), rooms.end(), slice.buffer,
+                                      [](const Room& r, Buffer b) { return r.buffer < b; });
+  rooms.insert(after, {slice.buffer, LargeVector<std::byte>(end)});
 }
 
 HostMemory::Room* HostMemory::find(Rank rank, Buffer buffer) {

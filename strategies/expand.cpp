@@ -37,17 +37,19 @@ class Expansion {
           "would be expanded");
   }
 
-  Program run() {
+  Expanded run() {
+    std::vector<OpId> origin;
     for (std::size_t i = 0; i < program_.size(); ++i) {
       const auto id = static_cast<OpId>(i);
       if (program_[id].kind == WorkKind::collective)
         expand(id);
       else
         copy(id);
+      origin.resize(out_.size(), id);
     }
     out_.protocols =
         program_.protocols.empty() ? routing_.topology().protocols : program_.protocols;
-    return std::move(out_);
+    return {std::move(out_), std::move(origin)};
   }
 
  private:
@@ -189,6 +191,11 @@ class Expansion {
 }  // namespace
 
 Program expand_collectives(const Program& program, Routing& routing, const ExpandOptions& options) {
+  return Expansion(program, routing, options).run().program;
+}
+
+Expanded expand_with_origin(const Program& program, Routing& routing,
+                            const ExpandOptions& options) {
   return Expansion(program, routing, options).run();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/program.hpp"
 #include "topology/routing.hpp"
@@ -20,5 +21,13 @@ struct ExpandOptions {
 /// InputError when the named algorithm cannot do one of the collectives.
 Program expand_collectives(const Program& program, Routing& routing,
                            const ExpandOptions& options = {});
+
+/// The same, and for each of its ops the one of `program` that it is part of.
+struct Expanded {
+  Program program;
+  std::vector<OpId> origin;
+};
+Expanded expand_with_origin(const Program& program, Routing& routing,
+                            const ExpandOptions& options = {});
 
 }  // namespace rehearse

@@ -48,6 +48,9 @@ std::int64_t count_wrong(const CollectiveJob& job, const std::string& algorithm,
       if (const Rank rank = job.shape.group[p]; job.ranks.is_here(rank))
         visit(p, memory.buffer(rank, Buffer{0}), memory.buffer(rank, Buffer{1}));
   };
+  for (const Rank rank : job.shape.group)
+    for (const Buffer buffer : {Buffer{0}, Buffer{1}})
+      memory.cover(rank, {buffer, Bytes{0}, check.room()});
   for_each_here([&](std::size_t p, auto data, auto result) { check.fill(p, data, result); });
   job.ranks.executor(program, memory, {})->run(program);
   std::int64_t wrong = 0;

@@ -12,6 +12,7 @@ void add_accuracy_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_program_command(CLI::App& app);
+void add_run_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
 void add_topo_command(CLI::App& app);
 void add_validate_command(CLI::App& app);

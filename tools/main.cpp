@@ -157,6 +157,7 @@ int main(int argc, char** argv) {
   add_predict_command(app);
   add_sweep_command(app);
   add_bench_command(app);
+  add_run_command(app);
   add_accuracy_command(app);
   add_topo_command(app);
   add_program_command(app);
