@@ -75,8 +75,6 @@ std::vector<Roof> roofs_of(const Accelerator& device, FlopsPerSecond peak) {
   return roofs;
 }
 
-std::string flops_text(double rate) { return short_number(rate); }
-
 void draw_roofs(Svg& svg, const PlotFrame& frame, const std::vector<Roof>& roofs,
                 const Accelerator& device) {
   const double bandwidth = device.memory_bandwidth.count();
@@ -105,65 +103,80 @@ std::string tip_of(const Kernel& kernel, double all, double roof) {
       100 * kernel.rate() / roof);
 }
 
-}  // namespace
+struct Extent {
+  double all = 0, unshown = 0;  // seconds
+  double least_x = INFINITY, most_x = 0, least_y = INFINITY;
+};
 
-Figure roofline_figure(const StepProgram& step, const Timeline& timeline, const Accelerator& device,
-                       FlopsPerSecond peak, const FigureSize& size) {
-  const std::vector<Kernel> kernels = kernels_of(step, timeline);
-  Figure figure{"roofline", "Roofline", "", "", {}, ""};
-  figure.table.head = {"kernel", "calls", "share of kernels' time", "FLOP/B", "FLOP/s"};
-  double all = 0, unshown = 0, least_x = INFINITY, most_x = 0, least_y = INFINITY;
+Extent extent_of(const std::vector<Kernel>& kernels) {
+  Extent extent;
   for (const Kernel& kernel : kernels) {
-    all += kernel.seconds;
+    extent.all += kernel.seconds;
     if (!kernel.can_show()) {
-      unshown += kernel.seconds;
+      extent.unshown += kernel.seconds;
       continue;
     }
-    least_x = std::min(least_x, kernel.intensity());
-    most_x = std::max(most_x, kernel.intensity());
-    least_y = std::min(least_y, kernel.rate());
+    extent.least_x = std::min(extent.least_x, kernel.intensity());
+    extent.most_x = std::max(extent.most_x, kernel.intensity());
+    extent.least_y = std::min(extent.least_y, kernel.rate());
   }
+  return extent;
+}
+
+FigureTable table_of(const std::vector<Kernel>& kernels, double all) {
+  FigureTable table{{"kernel", "calls", "share of kernels' time", "FLOP/B", "FLOP/s"}, {}};
   for (const Kernel& kernel : kernels)
-    figure.table.rows.push_back(
-        {kernel.name, std::to_string(kernel.calls),
-         fmt::format("{:.2f} %", 100 * kernel.seconds / all),
-         kernel.can_show() ? fmt::format("{:.4g}", kernel.intensity()) : "-",
-         kernel.can_show() ? short_number(kernel.rate()) : "-"});
-  figure.description = fmt::format(
-      "Kernels of the step on {}: operations for each byte of memory traffic, and operations a "
-      "second. Each is as large as its share of the time; the lines are what the device allows.",
-      device.name.empty() ? "the device" : device.name);
-  if (unshown > 0)
-    figure.description +=
-        fmt::format(" Kernels that only move data ({:.1f} % of the time) have no place here.",
-                    100 * unshown / all);
-  if (!(most_x > 0) || !(peak.count() > 0) || !(device.memory_bandwidth.count() > 0)) return figure;
-  const double ridge = peak.count() / device.memory_bandwidth.count();
+    table.rows.push_back({kernel.name, std::to_string(kernel.calls),
+                          fmt::format("{:.2f} %", 100 * kernel.seconds / all),
+                          kernel.can_show() ? fmt::format("{:.4g}", kernel.intensity()) : "-",
+                          kernel.can_show() ? short_number(kernel.rate()) : "-"});
+  return table;
+}
+
+Legend legend_of(const std::vector<Kernel>& kernels, double width) {
   std::map<Paint, std::string> used;
   for (const Kernel& kernel : kernels)
     if (kernel.can_show()) used[kernel.paint] = colours(kernel.paint).words;
   std::vector<LegendEntry> entries;
   for (const auto& [paint, words] : used) entries.push_back({paint, words});
-  const Legend legend(std::move(entries), left, size.width);
+  return {std::move(entries), left, width};
+}
+
+}  // namespace
+
+Figure roofline_figure(const StepProgram& step, const Timeline& timeline, const Accelerator& device,
+                       FlopsPerSecond peak, const FigureSize& size) {
+  const std::vector<Kernel> kernels = kernels_of(step, timeline);
+  const Extent extent = extent_of(kernels);
+  Figure figure{"roofline", "Roofline", "", "", table_of(kernels, extent.all), ""};
+  figure.description = fmt::format(
+      "Kernels of the step on {}: operations for each byte of memory traffic, and operations a "
+      "second. Each is as large as its share of the time; the lines are what the device allows.",
+      device.name.empty() ? "the device" : device.name);
+  if (extent.unshown > 0)
+    figure.description +=
+        fmt::format(" Kernels that only move data ({:.1f} % of the time) have no place here.",
+                    100 * extent.unshown / extent.all);
+  const double bandwidth = device.memory_bandwidth.count();
+  if (!(extent.most_x > 0) || !(peak.count() > 0) || !(bandwidth > 0)) return figure;
+  const double ridge = peak.count() / bandwidth;
+  const Legend legend = legend_of(kernels, size.width);
   const double top = legend.height() + 6, bottom = top + height - below;
-  const PlotFrame frame{log_scale(std::min(least_x, ridge / 10), std::max(most_x, ridge * 4), left,
-                                  size.width - right_margin),
-                        log_scale(least_y, peak.count() * 1.3, bottom, top),
-                        "arithmetic intensity (FLOP/B)",
-                        "FLOP/s",
-                        short_number,
-                        flops_text};
+  const PlotFrame frame{
+      log_scale(std::min(extent.least_x, ridge / 10), std::max(extent.most_x, ridge * 4), left,
+                size.width - right_margin),
+      log_scale(extent.least_y, peak.count() * 1.3, bottom, top), "arithmetic intensity (FLOP/B)",
+      "FLOP/s"};
   Svg svg(size.width, bottom + below);
   legend.draw(svg);
   draw_axes(svg, frame);
   draw_roofs(svg, frame, roofs_of(device, peak), device);
   for (const Kernel& kernel : kernels) {
     if (!kernel.can_show()) continue;
-    const double roof =
-        std::min(peak.count(), kernel.intensity() * device.memory_bandwidth.count());
+    const double roof = std::min(peak.count(), kernel.intensity() * bandwidth);
     svg.circle(frame.x(kernel.intensity()), frame.y(kernel.rate()),
-               3 + 22 * std::sqrt(kernel.seconds / all), class_of(kernel.paint),
-               tip_of(kernel, all, roof));
+               3 + 22 * std::sqrt(kernel.seconds / extent.all), class_of(kernel.paint),
+               tip_of(kernel, extent.all, roof));
   }
   figure.svg = svg.document(figure.title, figure.description);
   return figure;
