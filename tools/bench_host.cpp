@@ -32,7 +32,9 @@ Program collectives_in_a_row(const CollectiveJob& job, const std::string& algori
                           .group = job.shape.group,
                           .data = {Buffer{0}, Bytes{0}, size},
                           .result = {Buffer{1}, Bytes{0}, size},
-                          .root = job.shape.root},
+                          .root = job.shape.root,
+                          .combine = Combine::sum,
+                          .numbers = job.numbers},
                          {});
   return expand_collectives(whole, job.routing, {.algorithm = algorithm});
 }

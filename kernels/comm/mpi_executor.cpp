@@ -142,7 +142,7 @@ class MpiRun {
     } else if (op.kind == WorkKind::compute && options_.compute == HostCompute::paced) {
       const std::int64_t pace = options_.pace.at(index(id)).ps() / 1000;
       if (pace > 0) return pace_.push_back({begins_[index(id)] + pace, id});
-    } else if (op.kind == WorkKind::compute && !program_.accesses(op).empty()) {
+    } else if (op.kind == WorkKind::compute && !program_.calls(op).empty()) {
       return computer_->give(id);
     }
     own_ended(id);

@@ -101,7 +101,7 @@ void MpiMessages::finish_receiving(News& news) {
       const Receiving& done = from.front();
       const Transfer& work = program_.transfer(program_[done.op]);
       if (work.combine != Combine::overwrite)
-        combine(work.combine, Precision::fp32, done.beside,
+        combine(work.combine, work.numbers, done.beside,
                 memory_.at(world_.rank(), work.target()));
       news.arrived.push_back(done.op);
       from.pop_front();

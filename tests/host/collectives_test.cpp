@@ -29,6 +29,10 @@ void cover(HostMemory& memory, const CollectiveShape& shape, const CollectiveChe
 }
 
 std::size_t wrong_numbers(const Case& what, Program program) {
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const auto id = static_cast<OpId>(i);
+    program.set_numbers(id, program.transfer(program[id]).combine, what.check.numbers);
+  }
   HostMemory memory(program);
   cover(memory, what.shape, what.check);
   const auto data = [&](std::size_t p) { return memory.buffer(what.shape.group[p], Buffer{0}); };
