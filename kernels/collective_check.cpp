@@ -104,8 +104,7 @@ std::size_t CollectiveCheck::wrong_result(std::size_t position,
     wrong += read(numbers, result, at) != number;
   };
   if (ranks > 1 && kind == CollectiveKind::send_recv)
-    for (std::size_t i = 0; i < elements; ++i)
-      expect(i, first((position + ranks - 1) % ranks, i));
+    for (std::size_t i = 0; i < elements; ++i) expect(i, first((position + ranks - 1) % ranks, i));
   if (kind != CollectiveKind::all_to_all) return wrong;
   const Slice own = part(position);
   const auto length = static_cast<std::size_t>(own.size.count());

@@ -93,7 +93,7 @@ class HostRun {
   struct Self {
     std::uint32_t number = 0, left = 0;  // ops to go
     std::deque<OpId> ready;
-    std::vector<Waiting> waiting;  // the earliest last
+    std::vector<Waiting> waiting;             // the earliest last
     std::map<Stream, std::deque<OpId>> busy;  // paced queues: what waits behind the one that runs
     OpId before = no_op;                      // what it did last, and until when
     Time busy_until;
@@ -171,8 +171,8 @@ class HostRun {
       if (!mailbox.is_empty()) return;
       __builtin_ia32_pause();
     }
-    const auto limit = self.waiting.empty() ? Clock::now() + std::chrono::seconds(1)
-                                            : self.waiting.back().until;
+    const auto limit =
+        self.waiting.empty() ? Clock::now() + std::chrono::seconds(1) : self.waiting.back().until;
     mailbox.sleep_until(limit);
   }
 
@@ -182,7 +182,8 @@ class HostRun {
     Timeline::Span& span = timeline_.spans[index(id)];
     span.begin = since_start(now);
     // It was ready before its worker was: what the worker did before held it up.
-    if (self.before != no_op && ready_since(id) < self.busy_until) blockers_[index(id)] = self.before;
+    if (self.before != no_op && ready_since(id) < self.busy_until)
+      blockers_[index(id)] = self.before;
     if (op.kind == WorkKind::compute && options_.compute == HostCompute::paced) {
       const auto pace = std::chrono::nanoseconds(options_.pace.at(index(id)).ps() / 1000);
       if (pace.count() == 0) return finish(self, id);

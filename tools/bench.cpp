@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "sim/calibration.hpp"
 #include "sim/cost_model.hpp"
 #include "sim/error.hpp"
 #include "sim/explain.hpp"
@@ -39,7 +40,7 @@ struct Options {
   std::int64_t root = 0;
   std::string json, csv, trace, trace_ranks, dump_program;
   bool explain = false, chart = false, quiet = false;
-  std::string backend = "sim";
+  std::string backend = "sim", calibration;
   std::int64_t iterations = 20;
   std::string unused;  // flags of nccl-tests that mean nothing here
 };
@@ -87,7 +88,7 @@ class Bench {
         kind_{collective_kind(options_.collective)},
         type_{data_type(options_.type)},
         sizes_{sizes_of(options_, type_)},
-        topology_{load_cluster(options_.cluster, overrides())},
+        topology_{machine()},
         routing_{topology_},
         engine_{make_engine(options_.engine, routing_, cost_)} {
     for (std::size_t r = 0; r < topology_.rank_count(); ++r)
@@ -132,6 +133,16 @@ class Bench {
     return {counted("--nodes", options_.nodes), counted("--gpus-per-node", options_.gpus_per_node)};
   }
 
+  Topology machine() const {
+    Topology topology = load_cluster(options_.cluster, overrides());
+    if (options_.calibration.empty()) return topology;
+    return apply(load_calibration(options_.calibration), std::move(topology));
+  }
+  std::string calibration_words() const {
+    return options_.calibration.empty() ? "no calibration"
+                                        : "calibrated by " + options_.calibration;
+  }
+
   CollectiveChooser::Wish wish() const {
     if (options_.detail != "folded" && options_.detail != "transfers")
       throw InputError(
@@ -157,10 +168,10 @@ class Bench {
   }
 
   void simulate(CollectiveChooser& chooser) {
-    print(table_header(fmt::format("{} on {}: {} in {}, simulated ({}); no calibration",
-                                   options_.collective, topology_.name,
-                                   counted_noun(topology_.rank_count(), "rank"),
-                                   counted_noun(node_count(), "node"), options_.engine)));
+    print(table_header(fmt::format("{} on {}: {} in {}, simulated ({}); {}", options_.collective,
+                                   topology_.name, counted_noun(topology_.rank_count(), "rank"),
+                                   counted_noun(node_count(), "node"), options_.engine,
+                                   calibration_words())));
     std::string explanations;
     Progress progress(options_.quiet);
     for (const Bytes size : sizes_) {
@@ -235,7 +246,9 @@ class Bench {
             {"cluster", topology_.name},
             {"ranks", topology_.rank_count()},
             {"nodes", node_count()},
-            {"calibration", nullptr},
+            {"calibration", options_.calibration.empty()
+                                ? nlohmann::ordered_json(nullptr)
+                                : nlohmann::ordered_json(options_.calibration)},
             {"rows", rows},
             {"simulation",
              {{"engine", options_.engine},
@@ -302,7 +315,8 @@ void run(const Options& options) {
     throw InputError(fmt::format("unknown backend '{}'{}", options.backend,
                                  hint.empty() ? "; there are sim, host and cuda" : hint));
   }
-  if (options.cluster.empty()) throw InputError("--cluster is required; see 'rehearse bench --help'");
+  if (options.cluster.empty())
+    throw InputError("--cluster is required; see 'rehearse bench --help'");
   Bench(options).run();
 }
 
@@ -321,6 +335,7 @@ void add_bench_command(CLI::App& app) {
                     "sim; or host: run it here, on -g threads or the processes of mpirun");
   bench->add_option("--nodes", options->nodes, "instead of the cluster's own number");
   bench->add_option("--gpus-per-node,-g", options->gpus_per_node, "likewise");
+  bench->add_option("--calibration", options->calibration, "a profile that calibrate wrote");
   bench->add_option("-b,--minbytes", options->begin, "smallest size (8; 128M is 2^27)");
   bench->add_option("-e,--maxbytes", options->end, "largest size (8G)");
   bench->add_option("-f,--stepfactor", options->factor, "from one size to the next (2)");

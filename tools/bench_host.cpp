@@ -67,8 +67,8 @@ std::size_t times_in_a_row(const CollectiveJob& job, Time one, std::size_t trans
   constexpr std::size_t most_transfers = 200'000;
   const double fit = 1.0 / std::max(one.seconds().count(), 1e-9);
   const auto by_time = static_cast<std::size_t>(std::clamp(fit, 2.0, 1e6));
-  return std::clamp<std::size_t>(std::min(by_time, most_transfers / std::max<std::size_t>(transfers, 1)),
-                                 1, job.iterations);
+  return std::clamp<std::size_t>(
+      std::min(by_time, most_transfers / std::max<std::size_t>(transfers, 1)), 1, job.iterations);
 }
 
 Time median(std::vector<Time> times) {
@@ -116,8 +116,8 @@ MeasuredCollective measure(const CollectiveJob& job, const std::string& algorith
   measured.first = median(halves[0]);
   measured.second = median(halves[1]);
   const auto [fastest, slowest] = std::minmax_element(all.begin(), all.end());
-  measured.spread = (*slowest - *fastest).seconds().count() /
-                    std::max(median(all).seconds().count(), 1e-12);
+  measured.spread =
+      (*slowest - *fastest).seconds().count() / std::max(median(all).seconds().count(), 1e-12);
   return measured;
 }
 
@@ -164,9 +164,9 @@ class HostTable {
                             .numbers = precision_of(bench_.type),
                             .iterations = bench_.iterations};
     const auto names = runnable_algorithms(shape_, topology_, bench_.algorithms);
-    print(table_header(fmt::format(
-        "{} on {}: {}, measured; medians of two series, both in place", bench_.collective,
-        topology_.name, ranks_.describe(shape_.group.size()))));
+    print(table_header(fmt::format("{} on {}: {}, measured; medians of two series, both in place",
+                                   bench_.collective, topology_.name,
+                                   ranks_.describe(shape_.group.size()))));
     Progress progress(bench_.quiet || !ranks_.is_first());
     for (const Bytes size : bench_.sizes) {
       std::vector<MeasuredCollective> tried;
@@ -196,10 +196,10 @@ class HostTable {
     const auto rate = [&](Time time) {
       return static_cast<double>(best.size.count()) / std::max(time.seconds().count(), 1e-12) / 1e9;
     };
-    BenchRow row{best.size, best.first, best.algorithm, "host", rate(best.first),
-                 factor * rate(best.first)};
-    row.measured = BenchRow::Measured{best.second, rate(best.second), factor * rate(best.second),
-                                      best.wrong};
+    BenchRow row{best.size, best.first,       best.algorithm,
+                 "host",    rate(best.first), factor * rate(best.first)};
+    row.measured =
+        BenchRow::Measured{best.second, rate(best.second), factor * rate(best.second), best.wrong};
     rows_.push_back(row);
   }
 

@@ -93,9 +93,8 @@ std::string table_row(const BenchRow& row, CollectiveKind kind, const DataType& 
   const std::string wrong = row.measured ? std::to_string(row.measured->wrong) : "N/A";
   const std::string first = figures(row.time, row.algbw, row.busbw, wrong);
   const std::string second =
-      row.measured
-          ? figures(row.measured->time, row.measured->algbw, row.measured->busbw, wrong)
-          : first;
+      row.measured ? figures(row.measured->time, row.measured->algbw, row.measured->busbw, wrong)
+                   : first;
   return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6} {}{}  {}/{}\n", row.size.count(),
                      row.size.count() / type.size.count() / static_cast<std::int64_t>(parts),
                      type.name, reduces(kind) ? "sum" : "none",

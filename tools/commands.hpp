@@ -10,6 +10,8 @@ namespace rehearse {
 
 void add_accuracy_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_calibrate_command(CLI::App& app);
+void add_compare_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_program_command(CLI::App& app);
 void add_run_command(CLI::App& app);

@@ -37,7 +37,8 @@ HostRanks::HostRanks() {
 HostRanks::~HostRanks() = default;
 
 std::size_t HostRanks::processes() const { return world_ ? world_->size() : 0; }
-bool HostRanks::is_first() const { return !world_ || world_->rank() == Rank{0}; }
+std::size_t HostRanks::number() const { return world_ ? index(world_->rank()) : 0; }
+bool HostRanks::is_first() const { return number() == 0; }
 bool HostRanks::is_here(Rank rank) const { return !world_ || world_->rank() == rank; }
 
 std::string HostRanks::describe(std::size_t ranks) const {
@@ -71,9 +72,12 @@ HostRanks::HostRanks() {
 HostRanks::~HostRanks() = default;
 
 std::size_t HostRanks::processes() const { return 0; }
+std::size_t HostRanks::number() const { return 0; }
 bool HostRanks::is_first() const { return true; }
 bool HostRanks::is_here(Rank) const { return true; }
-std::string HostRanks::describe(std::size_t ranks) const { return fmt::format("{} threads", ranks); }
+std::string HostRanks::describe(std::size_t ranks) const {
+  return fmt::format("{} threads", ranks);
+}
 HostMemory HostRanks::memory(const Program& program) const { return HostMemory(program); }
 std::unique_ptr<Executor> HostRanks::executor(const Program&, HostMemory& memory,
                                               HostOptions options) const {

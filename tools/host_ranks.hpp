@@ -21,6 +21,8 @@ class HostRanks {
   bool are_processes() const { return world_ != nullptr; }
   /// How many mpirun started; threads are as many as asked for, so 0.
   std::size_t processes() const;
+  /// Which of them this is; 0 with threads.
+  std::size_t number() const;
   /// The one that prints and writes.
   bool is_first() const;
   /// Whether the rank's buffers are in this process.

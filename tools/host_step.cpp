@@ -28,6 +28,17 @@ HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routi
   return step;
 }
 
+void check_that_it_computes(const HostStep& step) {
+  for (std::size_t i = 0; i < step.program.size(); ++i) {
+    const auto id = static_cast<OpId>(i);
+    const Program::Op& op = step.program[id];
+    if (op.kind != WorkKind::compute || !step.program.calls(op).empty()) continue;
+    throw InputError(fmt::format(
+        "{} has no arithmetic to run on this backend; --compute paced waits for its modelled time",
+        step.program.describe(id)));
+  }
+}
+
 Timeline told_of_whole(const HostStep& step, const Timeline& timeline) {
   Timeline told;
   told.spans.resize(step.whole.program.size(), {Time::never(), Time{}, no_op});

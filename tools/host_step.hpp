@@ -21,6 +21,10 @@ struct HostStep {
 /// Throws InputError for what cannot be run op by op.
 HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routing& routing);
 
+/// Throws InputError naming an op that only has a price: it would take no time at all, and the step
+/// would look fast.
+void check_that_it_computes(const HostStep& step);
+
 /// A timeline of the expanded program, told of the whole one: a collective lasts from its first
 /// transfer to its last.
 Timeline told_of_whole(const HostStep& step, const Timeline& timeline);

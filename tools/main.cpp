@@ -158,6 +158,8 @@ int main(int argc, char** argv) {
   add_sweep_command(app);
   add_bench_command(app);
   add_run_command(app);
+  add_calibrate_command(app);
+  add_compare_command(app);
   add_accuracy_command(app);
   add_topo_command(app);
   add_program_command(app);

@@ -20,14 +20,14 @@
 #include "tools/interrupt.hpp"
 #include "tools/output_file.hpp"
 #include "tools/progress.hpp"
-#include "tools/trace_writer.hpp"
+#include "tools/trace_slices.hpp"
 
 namespace rehearse {
 
 namespace {
 
 struct Options {
-  std::string scenario, backend, compute = "real", json, trace, trace_ranks;
+  std::string scenario, backend, compute = "real", json, trace;
   std::vector<std::string> sets;
   std::int64_t steps = 5;
   bool quiet = false;
@@ -40,20 +40,7 @@ HostCompute compute_of(const Options& options) {
     throw InputError(fmt::format("unknown backend '{}'; there are host and cuda", options.backend));
   if (options.compute == "paced") return HostCompute::paced;
   if (options.compute == "real") return HostCompute::calls;
-  throw InputError(
-      fmt::format("--compute {} is neither 'real' nor 'paced'", options.compute));
-}
-
-// An op that only has a price would take no time at all, and the step would look fast.
-void check_that_it_computes(const HostStep& step) {
-  for (std::size_t i = 0; i < step.program.size(); ++i) {
-    const auto id = static_cast<OpId>(i);
-    const Program::Op& op = step.program[id];
-    if (op.kind != WorkKind::compute || !step.program.calls(op).empty()) continue;
-    throw InputError(fmt::format(
-        "{} has no arithmetic to run on this backend; --compute paced waits for its modelled time",
-        step.program.describe(id)));
-  }
+  throw InputError(fmt::format("--compute {} is neither 'real' nor 'paced'", options.compute));
 }
 
 struct Told {
@@ -67,9 +54,10 @@ struct Told {
   Time step_time() const { return Time::picoseconds(done.step().ps() / steps_each); }
   std::string how() const {
     return options.compute == "paced"
-               ? fmt::format("computes PACED: they wait for the modelled time of {}, nothing is "
-                             "computed; communication is real",
-                             device())
+               ? fmt::format(
+                     "computes PACED: they wait for the modelled time of {}, nothing is "
+                     "computed; communication is real",
+                     device())
                : "computes real";
   }
   std::string device() const {
@@ -168,9 +156,9 @@ void run(const Options& options) {
   if (compute == HostCompute::calls) check_that_it_computes(step);
   Progress progress(options.quiet || !ranks.is_first());
   progress.show("running");
-  const HostSteps done =
-      run_steps(step, loaded, ranks,
-                {.compute = compute, .steps = steps, .stop = [&] { return interrupt.was_interrupted(); }});
+  const HostSteps done = run_steps(
+      step, loaded, ranks,
+      {.compute = compute, .steps = steps, .stop = [&] { return interrupt.was_interrupted(); }});
   progress.show("");
   if (!ranks.is_first()) return;
   const Told told{.loaded = loaded,
@@ -183,11 +171,8 @@ void run(const Options& options) {
   if (!options.json.empty()) write_output(options.json, json(told).dump(2) + "\n");
   if (options.trace.empty()) return;
   OutputFile trace(options.trace);
-  TraceOptions shown;
-  if (!options.trace_ranks.empty())
-    shown.ranks = parse_ranks(options.trace_ranks, loaded.topology.rank_count());
-  write_trace(trace, step.program, done.timelines[done.median], Paths{step.program, routing},
-              loaded.topology, shown);
+  const auto slices = slices_of(step, told_of_whole(step, done.timelines[done.median]));
+  write_slices(trace, {{"measured", slices}});
   trace.finish();
 }
 
@@ -206,7 +191,6 @@ void add_run_command(CLI::App& app) {
   command->add_option("--steps", options->steps, "How many are timed (5), after one to warm up");
   command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
   command->add_option("--trace", options->trace, "Write the median step as a trace for Perfetto");
-  command->add_option("--trace-ranks", options->trace_ranks, "Which ranks it shows, as in 0-7,12");
   command->add_flag("--quiet", options->quiet, "No progress line");
   command->callback([options] { run(*options); });
 }

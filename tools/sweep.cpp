@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <csignal>
 #include <memory>
 #include <thread>
 
@@ -12,8 +11,11 @@
 #include "tools/chart.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
+#include "tools/host_ranks.hpp"
+#include "tools/interrupt.hpp"
 #include "tools/output_file.hpp"
 #include "tools/progress.hpp"
+#include "tools/sweep_exchange.hpp"
 #include "tools/sweep_report.hpp"
 
 namespace rehearse {
@@ -25,21 +27,6 @@ struct Options {
   std::vector<std::string> sets, axes;
   std::optional<std::int64_t> threads, top;
   bool quiet = false;
-};
-
-volatile std::sig_atomic_t interrupted = 0;
-extern "C" void note_interrupt(int) { interrupted = 1; }
-
-/// Ctrl-C ends the sweep and not the program, as long as this lives.
-class InterruptGuard {
- public:
-  InterruptGuard() : before_{std::signal(SIGINT, note_interrupt)} {}
-  ~InterruptGuard() { std::signal(SIGINT, before_); }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-
- private:
-  void (*before_)(int);
 };
 
 std::unique_ptr<OutputFile> open(const std::string& path) {
@@ -81,18 +68,23 @@ void sweep(const Options& options) {
   const std::vector<Axis> axes = axes_of(options);
   LoadedScenario loaded = load_scenario(options.scenario, options.sets);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
-  const auto json = open(options.json), csv = open(options.csv);
+  const HostRanks ranks;  // of mpirun, if it started us: each takes its share of the points
+  const bool is_first = ranks.is_first();
+  const auto json = open(is_first ? options.json : ""), csv = open(is_first ? options.csv : "");
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   std::vector<SweepPoint> points;
+  bool was_interrupted = false;
   {
-    Progress progress(options.quiet);
+    Progress progress(options.quiet || !is_first);
     const InterruptGuard guard;
     points = run_sweep({.loaded = loaded,
                         .axes = axes,
                         .threads = threads,
-                        .stop = [] { return interrupted != 0; },
+                        .share = ranks.number(),
+                        .shares = std::max<std::size_t>(ranks.processes(), 1),
+                        .stop = [&] { return guard.was_interrupted(); },
                         .progress =
                             [&](const SweepProgress& at) {
                               progress.show(fmt::format(
@@ -100,7 +92,10 @@ void sweep(const Options& options) {
                                   at.done, at.all, static_cast<double>(at.done) / seconds(),
                                   grouped(at.best, 2)));
                             }});
+    was_interrupted = guard.was_interrupted();
   }
+  if (ranks.are_processes()) points = joined_points(ranks.gather(points_text(points)));
+  if (!is_first) return;
   const SweepReport report{loaded, axes, points, top};
   if (options.json != "-" && options.csv != "-") {
     fmt::print("{}", sweep_text(report));
@@ -109,7 +104,7 @@ void sweep(const Options& options) {
   }
   finish(json.get(), sweep_json(report));
   finish(csv.get(), sweep_csv(report));
-  if (interrupted != 0) throw CheckFailed("interrupted: not all points were predicted");
+  if (was_interrupted) throw CheckFailed("interrupted: not all points were predicted");
 }
 
 }  // namespace

@@ -75,8 +75,8 @@ class MpiRun {
     const auto soon = [] {
       return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count() + 1'000'000;
     };
-    start_ = std::stoll(world_.from_first(std::to_string(soon()))) +
-             world_.clock_ahead().ps() / 1000;
+    start_ =
+        std::stoll(world_.from_first(std::to_string(soon()))) + world_.clock_ahead().ps() / 1000;
     while (now() < 0) std::this_thread::yield();
     last_beat_ = last_look_ = Clock::now();
   }
@@ -95,7 +95,9 @@ class MpiRun {
     return !news.is_empty();
   }
 
-  bool is_posted(OpId id) const { return program_[program_.transfer(program_[id]).connection].posted; }
+  bool is_posted(OpId id) const {
+    return program_[program_.transfer(program_[id]).connection].posted;
+  }
 
   // An op ended, and this rank is the first to know.
   void ended(OpId id) {

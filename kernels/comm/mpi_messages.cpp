@@ -1,5 +1,6 @@
-// Two communicators: bytes, with the op's number as their tag, and words of four bytes. Receives are
-// made when a message is seen: the sender has waited for all inputs, so its target may be written.
+// Two communicators: bytes, with the op's number as their tag, and words of four bytes. Receives
+// are made when a message is seen: the sender has waited for all inputs, so its target may be
+// written.
 #include "kernels/comm/mpi_messages.hpp"
 
 #include <climits>
@@ -101,8 +102,7 @@ void MpiMessages::finish_receiving(News& news) {
       const Receiving& done = from.front();
       const Transfer& work = program_.transfer(program_[done.op]);
       if (work.combine != Combine::overwrite)
-        combine(work.combine, work.numbers, done.beside,
-                memory_.at(world_.rank(), work.target()));
+        combine(work.combine, work.numbers, done.beside, memory_.at(world_.rank(), work.target()));
       news.arrived.push_back(done.op);
       from.pop_front();
       --receiving_count_;

@@ -45,8 +45,8 @@ MpiWorld::MpiWorld() {
   synchronise_clocks();
 }
 
-// A rank that gives up leaves without a word to the others, which would wait for it: mpirun then ends
-// them.
+// A rank that gives up leaves without a word to the others, which would wait for it: mpirun then
+// ends them.
 MpiWorld::~MpiWorld() {
   if (std::uncaught_exceptions() == 0) MPI_Finalize();
 }
@@ -72,8 +72,8 @@ std::vector<std::string> MpiWorld::gather(const std::string& mine) const {
                  MPI_CHAR, MPI_COMM_WORLD);
   std::vector<std::string> texts;
   for (std::size_t r = 0; r < ranks; ++r)
-    texts.push_back(all.substr(static_cast<std::size_t>(offsets[r]),
-                               static_cast<std::size_t>(lengths[r])));
+    texts.push_back(
+        all.substr(static_cast<std::size_t>(offsets[r]), static_cast<std::size_t>(lengths[r])));
   return texts;
 }
 

@@ -91,9 +91,8 @@ TEST(CollectiveCheck, FindsEveryWrongNumber) {
   for (const CollectiveKind kind : collective_kinds()) {
     const CollectiveShape shape{.kind = kind, .group = {Rank{0}, Rank{1}, Rank{2}, Rank{3}}};
     const CollectiveCheck check{kind, 4, 0, 1024, Precision::fp32};
-    const auto how = std::find_if(algorithms().begin(), algorithms().end(), [&](const auto& a) {
-      return !a.refusal(shape, machine);
-    });
+    const auto how = std::find_if(algorithms().begin(), algorithms().end(),
+                                  [&](const auto& a) { return !a.refusal(shape, machine); });
     ASSERT_NE(how, algorithms().end());
     const Program program =
         CollectiveRehearsal(*how, shape, routing, Detail::transfers).program(4_KiB);

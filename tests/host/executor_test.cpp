@@ -112,8 +112,8 @@ TEST(HostExecutor, PacedComputesWaitSideBySide) {
     program.add_compute(Rank{0}, stream, label, {.fixed = each}, {});
   HostMemory memory(program);
   const Topology machine = star(2, {50.0_GBps, 1_us});
-  HostExecutor executor(memory, {.compute = HostCompute::paced,
-                                 .pace = modelled_pace(program, machine, Roofline{})});
+  HostExecutor executor(
+      memory, {.compute = HostCompute::paced, .pace = modelled_pace(program, machine, Roofline{})});
   const Timeline timeline = executor.run(program);
   expect_possible(program, timeline);
   for (const Timeline::Span& span : timeline.spans) EXPECT_GE(span.end - span.begin, each);

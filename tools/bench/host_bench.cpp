@@ -38,9 +38,9 @@ void run(benchmark::State& state, const Program& program) {
     const Time time = executor.run(program).makespan;
     state.SetIterationTime(time.seconds().count());
   }
-  state.counters["s/op"] =
-      benchmark::Counter(static_cast<double>(program.size()),
-                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["s/op"] = benchmark::Counter(
+      static_cast<double>(program.size()),
+      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 void host_row(benchmark::State& state) {

@@ -34,7 +34,8 @@ bool is_same(const MpiWorld& world, const Program& program, std::size_t ranks) {
     for (const OpId input : program.after(static_cast<OpId>(i)))
       same = same && timeline.spans[index(input)].end <= timeline.spans[i].begin;
   for (std::uint32_t b = 0; b < 8; ++b) {
-    const auto mine = own.buffer(world.rank(), Buffer{b}), theirs = all.buffer(world.rank(), Buffer{b});
+    const auto mine = own.buffer(world.rank(), Buffer{b}),
+               theirs = all.buffer(world.rank(), Buffer{b});
     same = same && mine.size() == theirs.size() &&
            std::equal(mine.begin(), mine.end(), theirs.begin());
   }
