@@ -71,14 +71,14 @@ class MpiRun {
 
   // The first rank names a moment a little ahead, in its own clock.
   void begin_together() {
-    world_.barrier();
+    last_beat_ = last_look_ = Clock::now();
+    world_.barrier([this] { attend(); });
     const auto soon = [] {
       return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count() + 1'000'000;
     };
     start_ =
         std::stoll(world_.from_first(std::to_string(soon()))) + world_.clock_ahead().ps() / 1000;
     while (now() < 0) std::this_thread::yield();
-    last_beat_ = last_look_ = Clock::now();
   }
 
   bool hear() {
@@ -199,6 +199,12 @@ class MpiRun {
       std::this_thread::yield();
   }
 
+  // While all wait for each other there is still news, if only that somebody lives.
+  void attend() {
+    hear();
+    keep_watch();
+  }
+
   void keep_watch() {
     const auto time = Clock::now();
     if (time - last_look_ < std::chrono::milliseconds(100)) return;
@@ -207,18 +213,24 @@ class MpiRun {
       messages_.tell_all_that_i_live();
       last_beat_ = time;
     }
-    if (options_.stop && options_.stop())
-      throw DeviceError(fmt::format("{}: stopped before the end", world_.name(world_.rank())));
-    if (const std::optional<Rank> culprit = messages_.silent(patience))
-      throw DeviceError(fmt::format("{} has not been heard of for {} s", world_.name(*culprit),
-                                    std::chrono::seconds(patience).count()));
+    if (options_.stop && options_.stop()) give_up(Rank{0}, "stopped before the end");
+    const std::optional<Rank> culprit = messages_.silent(patience);
+    if (!culprit) return;
+    give_up(*culprit == Rank{0} ? Rank{1} : Rank{0},
+            fmt::format("{} has not been heard of for {} s", world_.name(*culprit),
+                        std::chrono::seconds(patience).count()));
+  }
+
+  // One rank tells; mpirun ends the others when it is gone, or they follow.
+  [[noreturn]] void give_up(Rank teller, const std::string& why) const {
+    if (world_.rank() != teller) std::this_thread::sleep_for(std::chrono::seconds(2));
+    throw DeviceError(why);
   }
 
   // What one rank alone knows is -1 everywhere else.
   Timeline gather() {
-    world_.largest(begins_);
-    world_.largest(ends_);
-    world_.largest(blockers_);
+    for (std::vector<std::int64_t>* figures : {&begins_, &ends_, &blockers_})
+      world_.largest(*figures, [this] { attend(); });
     Timeline timeline;
     timeline.spans.resize(program_.size());
     for (std::size_t i = 0; i < program_.size(); ++i) {

@@ -5,9 +5,9 @@
 #include <mpi.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <thread>
 
 #include "sim/error.hpp"
 
@@ -25,6 +25,13 @@ std::string boot_of_this_machine() {
 
 std::int64_t nanoseconds_now() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void wait_for(MPI_Request& request, const MpiWorld::Meanwhile& meanwhile) {
+  for (int done = 0; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) {
+    meanwhile();
+    std::this_thread::yield();
+  }
 }
 
 }  // namespace
@@ -55,7 +62,11 @@ std::string MpiWorld::name(Rank rank) const {
   return fmt::format("rank {} ({})", index(rank), hosts_[index(rank)]);
 }
 
-void MpiWorld::barrier() const { MPI_Barrier(MPI_COMM_WORLD); }
+void MpiWorld::barrier(const Meanwhile& meanwhile) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  wait_for(request, meanwhile);
+}
 
 std::vector<std::string> MpiWorld::gather(const std::string& mine) const {
   const std::size_t ranks = size();
@@ -81,14 +92,11 @@ std::string MpiWorld::from_first(const std::string& text) const {
   return gather(index(rank_) == 0 ? text : std::string{}).front();
 }
 
-void MpiWorld::largest(std::vector<std::int64_t>& values) const {
-  MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX,
-                MPI_COMM_WORLD);
-}
-
-void MpiWorld::abort(int exit_code) const {
-  MPI_Abort(MPI_COMM_WORLD, exit_code);
-  std::abort();
+void MpiWorld::largest(std::vector<std::int64_t>& values, const Meanwhile& meanwhile) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX,
+                 MPI_COMM_WORLD, &request);
+  wait_for(request, meanwhile);
 }
 
 // Rank 0 asks each of the others for its time; the quickest of some answers errs by no more than

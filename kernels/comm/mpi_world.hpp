@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,15 +26,15 @@ class MpiWorld {
   /// This process's clock minus rank 0's; zero where both run on one machine.
   Time clock_ahead() const { return clock_ahead_; }
 
-  void barrier() const;
+  /// Waiting for the others; meanwhile this is called again and again.
+  using Meanwhile = std::function<void()>;
+  void barrier(const Meanwhile& meanwhile) const;
   /// Every rank's text, by rank; on every rank.
   std::vector<std::string> gather(const std::string& mine) const;
   /// Rank 0's text, on every rank.
   std::string from_first(const std::string& text) const;
   /// Element by element the largest of all ranks'.
-  void largest(std::vector<std::int64_t>& values) const;
-  /// Ends every rank of the job with this exit code; does not return.
-  [[noreturn]] void abort(int exit_code) const;
+  void largest(std::vector<std::int64_t>& values, const Meanwhile& meanwhile) const;
 
  private:
   void synchronise_clocks();
