@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "sim/error.hpp"
+#include "sim/quantity_text.hpp"
 #include "tools/calibrate.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/gemm.hpp"
+#include "sim/cost_model.hpp"
 #include "sim/error.hpp"
 #include "sim/explain.hpp"
 #include "sim/fast_simulator.hpp"

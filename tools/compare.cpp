@@ -52,6 +52,10 @@ void compare_with_run(const Options& options) {
   LoadedScenario loaded = load_scenario(options.files[0], options.sets);
   check_scenario(loaded);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
+  const bool is_paced = options.compute == "paced";
+  // Who only waits for a kernel's time has nothing that communication could take away.
+  if (is_paced)
+    for (Accelerator& device : loaded.topology.accelerators) device.communication_share = 0;
   if (loaded.scenario.parameter_server.servers > 0)
     throw InputError("parameter servers cannot be run yet; predict them");
   const InterruptGuard interrupt;
@@ -61,7 +65,6 @@ void compare_with_run(const Options& options) {
   StepPredictor predictor(loaded.topology, cost);
   Routing routing{loaded.topology};
   const HostStep step = host_step(loaded, predictor, routing);
-  const bool is_paced = options.compute == "paced";
   if (!is_paced) check_that_it_computes(step);
   progress.show("predicting");
   const Timeline predicted = FastSimulator{routing, cost}.run(step.program);

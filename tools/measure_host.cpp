@@ -63,16 +63,17 @@ double there_and_back(const HostRanks& ranks, Rank source, Rank target, Bytes si
   return median_makespan(ranks, pair.program) / static_cast<double>(count);
 }
 
-// As in a ring: each next message waits for the one that came from the other side.
+// As in a ring: each next message waits for the one that came from the other side, and every other
+// one is added to what is there.
 double both_at_once(const HostRanks& ranks, Rank source, Rank target, Bytes size) {
   Pair pair(source, target);
   const std::size_t count = how_many(size);
   std::vector<OpId> there, back;
   for (std::size_t i = 0; i < count; ++i) {
-    const OpId going =
-        pair.program.add_transfer(Stream::comm, pair.label, message(pair.there, size), back);
-    const OpId coming =
-        pair.program.add_transfer(Stream::comm, pair.label, message(pair.back, size), there);
+    Transfer forth = message(pair.there, size), back_again = message(pair.back, size);
+    forth.combine = back_again.combine = i % 2 == 0 ? Combine::sum : Combine::overwrite;
+    const OpId going = pair.program.add_transfer(Stream::comm, pair.label, forth, back);
+    const OpId coming = pair.program.add_transfer(Stream::comm, pair.label, back_again, there);
     there = {going};
     back = {coming};
   }
