@@ -11,7 +11,7 @@ namespace rehearse {
 struct LinkMeasurement {
   Rank source{}, target{};
   LineFit one_way;              // there and back again in turns: alpha and one over beta
-  LineFit both_ways;            // both directions at once, message after message
+  LineFit both_ways;            // both directions at once, laid down and added in turns
   Time per_message;             // of tiny messages in a row on one stream
   std::vector<Sample> samples;  // of both_ways
 };
