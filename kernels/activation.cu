@@ -38,6 +38,9 @@ struct Silu {
     return s * (1 + x * (1 - s));
   }
 };
+struct Relu {
+  static __device__ float value(float x) { return x < 0 ? 0.0F : x; }  // a NaN is handed on
+};
 struct Identity {
   static __device__ float value(float x) { return x; }
 };
@@ -82,6 +85,13 @@ __global__ void __launch_bounds__(block_size)
 }
 
 __global__ void __launch_bounds__(block_size)
+    relu_backward_kernel(const float* y_gradient, const float* y, float* x_gradient,
+                         std::size_t numbers) {
+  for (std::size_t i = global_thread(); i < numbers; i += grid_threads())
+    x_gradient[i] = y[i] > 0 ? y_gradient[i] : 0.0F;
+}
+
+__global__ void __launch_bounds__(block_size)
     swiglu_kernel(const float* gate, const float* up, float* y, std::size_t numbers) {
   for (std::size_t i = global_thread(); i < numbers; i += grid_threads())
     y[i] = Silu::value(gate[i]) * up[i];
@@ -118,7 +128,7 @@ void bias_gelu_backward(DeviceStream stream, std::span<const float> y_gradient,
   launch(stream, row_grid(shape),
          form == GeluForm::tanh ? bias_slope_kernel<TanhGelu> : bias_slope_kernel<ErfGelu>,
          y_gradient.data(), x.data(), bias.data(), shape, x_gradient.data());
-  add_column_sums(stream, x_gradient, shape, bias_gradient);
+  if (!bias_gradient.empty()) add_column_sums(stream, x_gradient, shape, bias_gradient);
 }
 
 void add_bias(DeviceStream stream, std::span<const float> x, std::span<const float> bias,
@@ -127,6 +137,20 @@ void add_bias(DeviceStream stream, std::span<const float> x, std::span<const flo
   if (shape.size() == 0) return;
   launch(stream, row_grid(shape), bias_curve_kernel<Identity>, x.data(), bias.data(), shape,
          y.data());
+}
+
+void relu(DeviceStream stream, std::span<const float> x, std::span<float> y) {
+  ASSERT(x.size() == y.size());
+  if (y.empty()) return;
+  launch(stream, {grid_for(y.size())}, curve_kernel<Relu>, x.data(), y.data(), y.size());
+}
+
+void relu_backward(DeviceStream stream, std::span<const float> y_gradient, std::span<const float> y,
+                   std::span<float> x_gradient) {
+  ASSERT(y_gradient.size() == y.size() && x_gradient.size() == y.size());
+  if (y.empty()) return;
+  launch(stream, {grid_for(y.size())}, relu_backward_kernel, y_gradient.data(), y.data(),
+         x_gradient.data(), y.size());
 }
 
 void silu(DeviceStream stream, std::span<const float> x, std::span<float> y) {

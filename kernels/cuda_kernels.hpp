@@ -55,7 +55,7 @@ void cast(DeviceStream stream, std::span<const E5m2> source, std::span<float> ta
 void add_column_sums(DeviceStream stream, std::span<const float> x, RowShape shape,
                      std::span<float> sums);
 
-// activation.hpp
+// activation.hpp; an empty bias_gradient leaves its sum out
 void bias_gelu(DeviceStream stream, std::span<const float> x, std::span<const float> bias,
                RowShape shape, GeluForm form, std::span<float> y);
 void bias_gelu_backward(DeviceStream stream, std::span<const float> y_gradient,
@@ -63,6 +63,9 @@ void bias_gelu_backward(DeviceStream stream, std::span<const float> y_gradient,
                         GeluForm form, std::span<float> x_gradient, std::span<float> bias_gradient);
 void add_bias(DeviceStream stream, std::span<const float> x, std::span<const float> bias,
               RowShape shape, std::span<float> y);
+void relu(DeviceStream stream, std::span<const float> x, std::span<float> y);
+void relu_backward(DeviceStream stream, std::span<const float> y_gradient, std::span<const float> y,
+                   std::span<float> x_gradient);
 void silu(DeviceStream stream, std::span<const float> x, std::span<float> y);
 void silu_backward(DeviceStream stream, std::span<const float> y_gradient, std::span<const float> x,
                    std::span<float> x_gradient);
@@ -78,7 +81,7 @@ void dropout(DeviceStream stream, std::span<const float> x, const Dropout& mask,
 void dropout_add(DeviceStream stream, std::span<const float> x, std::span<const float> residual,
                  const Dropout& mask, std::span<float> y);
 
-// norm.hpp
+// norm.hpp; backward as a whole, or its halves: of the input, and of the parameters
 void layer_norm(DeviceStream stream, std::span<const float> x, std::span<const float> weight,
                 std::span<const float> bias, RowShape shape, float epsilon, std::span<float> y,
                 NormStatistics statistics);
@@ -86,12 +89,24 @@ void layer_norm_backward(DeviceStream stream, std::span<const float> y_gradient,
                          std::span<const float> x, std::span<const float> weight, RowShape shape,
                          NormStatistics statistics, std::span<float> x_gradient,
                          std::span<float> weight_gradient, std::span<float> bias_gradient);
+void layer_norm_input(DeviceStream stream, std::span<const float> y_gradient,
+                      std::span<const float> x, std::span<const float> weight, RowShape shape,
+                      NormStatistics statistics, std::span<float> x_gradient);
+void layer_norm_weights(DeviceStream stream, std::span<const float> y_gradient,
+                        std::span<const float> x, RowShape shape, NormStatistics statistics,
+                        std::span<float> weight_gradient, std::span<float> bias_gradient);
 void rms_norm(DeviceStream stream, std::span<const float> x, std::span<const float> weight,
               RowShape shape, float epsilon, std::span<float> y, std::span<float> rate);
 void rms_norm_backward(DeviceStream stream, std::span<const float> y_gradient,
                        std::span<const float> x, std::span<const float> weight, RowShape shape,
                        std::span<const float> rate, std::span<float> x_gradient,
                        std::span<float> weight_gradient);
+void rms_norm_input(DeviceStream stream, std::span<const float> y_gradient,
+                    std::span<const float> x, std::span<const float> weight, RowShape shape,
+                    std::span<const float> rate, std::span<float> x_gradient);
+void rms_norm_weights(DeviceStream stream, std::span<const float> y_gradient,
+                      std::span<const float> x, RowShape shape, std::span<const float> rate,
+                      std::span<float> weight_gradient);
 
 // softmax.hpp
 void softmax(DeviceStream stream, std::span<const float> x, RowShape shape, std::span<float> y);

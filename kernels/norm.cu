@@ -96,22 +96,37 @@ void layer_norm(DeviceStream stream, std::span<const float> x, std::span<const f
          bias.data(), shape, epsilon, y.data(), statistics.mean.data(), statistics.rate.data());
 }
 
+void layer_norm_input(DeviceStream stream, std::span<const float> y_gradient,
+                      std::span<const float> x, std::span<const float> weight, RowShape shape,
+                      NormStatistics statistics, std::span<float> x_gradient) {
+  ASSERT(x.size() == shape.size() && y_gradient.size() == shape.size());
+  ASSERT(x_gradient.size() == shape.size() && weight.size() == shape.width);
+  ASSERT(statistics.mean.size() == shape.rows && statistics.rate.size() == shape.rows);
+  if (shape.size() == 0) return;
+  launch(stream, {grid_of_rows(shape.rows)}, norm_backward_kernel<true>, y_gradient.data(),
+         x.data(), weight.data(), shape, statistics.mean.data(), statistics.rate.data(),
+         x_gradient.data());
+}
+
+void layer_norm_weights(DeviceStream stream, std::span<const float> y_gradient,
+                        std::span<const float> x, RowShape shape, NormStatistics statistics,
+                        std::span<float> weight_gradient, std::span<float> bias_gradient) {
+  ASSERT(x.size() == shape.size() && y_gradient.size() == shape.size());
+  ASSERT(weight_gradient.size() == shape.width && bias_gradient.size() == shape.width);
+  ASSERT(statistics.mean.size() == shape.rows && statistics.rate.size() == shape.rows);
+  if (shape.size() == 0) return;
+  launch(stream, column_launch(shape), norm_weights_kernel<true>, y_gradient.data(), x.data(),
+         shape, statistics.mean.data(), statistics.rate.data(), weight_gradient.data(),
+         bias_gradient.data());
+}
+
+// The weights first: x_gradient may be y_gradient.
 void layer_norm_backward(DeviceStream stream, std::span<const float> y_gradient,
                          std::span<const float> x, std::span<const float> weight, RowShape shape,
                          NormStatistics statistics, std::span<float> x_gradient,
                          std::span<float> weight_gradient, std::span<float> bias_gradient) {
-  ASSERT(x.size() == shape.size() && y_gradient.size() == shape.size());
-  ASSERT(x_gradient.size() == shape.size() && weight.size() == shape.width);
-  ASSERT(weight_gradient.size() == shape.width && bias_gradient.size() == shape.width);
-  ASSERT(statistics.mean.size() == shape.rows && statistics.rate.size() == shape.rows);
-  if (shape.size() == 0) return;
-  // The columns first: x_gradient may be y_gradient.
-  launch(stream, column_launch(shape), norm_weights_kernel<true>, y_gradient.data(), x.data(),
-         shape, statistics.mean.data(), statistics.rate.data(), weight_gradient.data(),
-         bias_gradient.data());
-  launch(stream, {grid_of_rows(shape.rows)}, norm_backward_kernel<true>, y_gradient.data(),
-         x.data(), weight.data(), shape, statistics.mean.data(), statistics.rate.data(),
-         x_gradient.data());
+  layer_norm_weights(stream, y_gradient, x, shape, statistics, weight_gradient, bias_gradient);
+  layer_norm_input(stream, y_gradient, x, weight, shape, statistics, x_gradient);
 }
 
 void rms_norm(DeviceStream stream, std::span<const float> x, std::span<const float> weight,
@@ -123,18 +138,33 @@ void rms_norm(DeviceStream stream, std::span<const float> x, std::span<const flo
          shape, epsilon, y.data(), nullptr, rate.data());
 }
 
-void rms_norm_backward(DeviceStream stream, std::span<const float> y_gradient,
-                       std::span<const float> x, std::span<const float> weight, RowShape shape,
-                       std::span<const float> rate, std::span<float> x_gradient,
-                       std::span<float> weight_gradient) {
+void rms_norm_input(DeviceStream stream, std::span<const float> y_gradient,
+                    std::span<const float> x, std::span<const float> weight, RowShape shape,
+                    std::span<const float> rate, std::span<float> x_gradient) {
   ASSERT(x.size() == shape.size() && y_gradient.size() == shape.size());
   ASSERT(x_gradient.size() == shape.size() && weight.size() == shape.width);
+  ASSERT(rate.size() == shape.rows);
+  if (shape.size() == 0) return;
+  launch(stream, {grid_of_rows(shape.rows)}, norm_backward_kernel<false>, y_gradient.data(),
+         x.data(), weight.data(), shape, nullptr, rate.data(), x_gradient.data());
+}
+
+void rms_norm_weights(DeviceStream stream, std::span<const float> y_gradient,
+                      std::span<const float> x, RowShape shape, std::span<const float> rate,
+                      std::span<float> weight_gradient) {
+  ASSERT(x.size() == shape.size() && y_gradient.size() == shape.size());
   ASSERT(weight_gradient.size() == shape.width && rate.size() == shape.rows);
   if (shape.size() == 0) return;
   launch(stream, column_launch(shape), norm_weights_kernel<false>, y_gradient.data(), x.data(),
          shape, nullptr, rate.data(), weight_gradient.data(), nullptr);
-  launch(stream, {grid_of_rows(shape.rows)}, norm_backward_kernel<false>, y_gradient.data(),
-         x.data(), weight.data(), shape, nullptr, rate.data(), x_gradient.data());
+}
+
+void rms_norm_backward(DeviceStream stream, std::span<const float> y_gradient,
+                       std::span<const float> x, std::span<const float> weight, RowShape shape,
+                       std::span<const float> rate, std::span<float> x_gradient,
+                       std::span<float> weight_gradient) {
+  rms_norm_weights(stream, y_gradient, x, shape, rate, weight_gradient);
+  rms_norm_input(stream, y_gradient, x, weight, shape, rate, x_gradient);
 }
 
 }  // namespace rehearse

@@ -52,12 +52,18 @@ TEST_F(Rows, BiasGelu) {
     }
 }
 
-TEST_F(Rows, SiluAndSwiglu) {
+TEST_F(Rows, ReluSiluAndSwiglu) {
   SeededNumbers numbers(3);
   for (const std::size_t n : lengths()) {
     const Floats x = numbers.floats(n, -8, 8), up = numbers.floats(n), dy = numbers.floats(n);
     Floats y(n), dx(n), dup(n);
     const Array<float> gx{x}, gup{up}, gdy{dy}, gy{n}, gdx{n}, gdup{n};
+    relu(x, y);
+    relu(stream, gx, gy);
+    EXPECT_EQ(bits(gy.values()), bits(y));
+    relu_backward(dy, y, dx);
+    relu_backward(stream, gdy, gy, gdx);
+    EXPECT_EQ(bits(gdx.values()), bits(dx));
     silu(x, y);
     silu(stream, gx, gy);
     expect_close(gy.values(), widen(y), 1e-6);
