@@ -198,7 +198,14 @@ __global__ void __launch_bounds__(block_size)
                        RandomWords words, float* drawn) {
   for (std::size_t i = global_thread(); i < sample; i += grid_threads()) {
     const std::size_t begin = numbers * i / sample, end = numbers * (i + 1) / sample;
-    drawn[i] = values[begin + words.word(i) % (end - begin)];
+    // Not words.word(i): an array with a computed index would live in local memory.
+    const PhiloxCounter four = words.block(i / 4);
+    const unsigned lane = i % 4;
+    const std::uint32_t word = lane == 0   ? four[0]
+                               : lane == 1 ? four[1]
+                               : lane == 2 ? four[2]
+                                           : four[3];
+    drawn[i] = values[begin + word % (end - begin)];
   }
 }
 

@@ -1,4 +1,5 @@
-// What tests on emulated devices share: a machine for each test, and arrays on its devices.
+// What tests of kernels on devices share: a machine for each test, and arrays on its devices. The
+// same tests run on emulated devices and, where there are some, on real ones.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -48,17 +49,22 @@ class Array {
   std::size_t count_, shift_;
 };
 
-/// A new machine, and a stream on its first device; nothing may be complained about or left over.
-class EmulatedGpu : public ::testing::Test {
+/// A stream on the first device. An emulated machine is a new one for each test, and must have
+/// nothing to complain about and nothing left over.
+class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
+#ifdef REHEARSE_EMULATED_CUDA
     emulated_cuda::reset({});
+#endif
     CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   }
   void TearDown() override {
     EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+#ifdef REHEARSE_EMULATED_CUDA
     EXPECT_EQ(emulated_cuda::complaints(), std::vector<std::string>{});
     EXPECT_EQ(emulated_cuda::leaks(), "");
+#endif
   }
   cudaStream_t stream = nullptr;
 };

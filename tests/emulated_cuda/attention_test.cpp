@@ -7,7 +7,7 @@
 namespace rehearse {
 namespace {
 
-class TiledAttention : public EmulatedGpu {
+class TiledAttention : public OnGpu {
  protected:
   void expect_same(const AttentionShape& s, std::uint64_t seed) {
     SeededNumbers numbers(seed);

@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-class Elementwise : public EmulatedGpu {};
+class Elementwise : public OnGpu {};
 
 std::vector<std::size_t> odd_lengths() {
   std::vector<std::size_t> all = lengths();

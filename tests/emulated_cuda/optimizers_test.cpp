@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-class Optimizers : public EmulatedGpu {};
+class Optimizers : public OnGpu {};
 
 struct Layer {
   Floats master, gradient, first, second, update;

@@ -11,7 +11,7 @@
 namespace rehearse {
 namespace {
 
-class Rows : public EmulatedGpu {};
+class Rows : public OnGpu {};
 
 std::vector<RowShape> odd_shapes() {
   std::vector<RowShape> all = row_shapes();

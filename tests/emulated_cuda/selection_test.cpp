@@ -11,7 +11,7 @@ namespace {
 
 using Indices = std::vector<std::uint32_t>;
 
-class Selection : public EmulatedGpu {
+class Selection : public OnGpu {
  protected:
   Indices selected(const Floats& values, float threshold, std::size_t limit) {
     const Array<float> there{values}, gthreshold{Floats{threshold}};
