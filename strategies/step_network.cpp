@@ -152,12 +152,15 @@ Connection connection_of(const RememberedCollective& collective, std::vector<Ran
                         .by_kernels = true,
                         .others = std::move(ranks)};
   if (collective.wire > Bytes{0})
-    connection.limit = collective.wire / (collective.time - collective.lead).seconds();
+    connection.limit =
+        Bytes{collective.wire.count() / collective.bursts} / collective.moving().seconds();
   return connection;
 }
 
-Time latency_of(const RememberedCollective& collective) {
-  return collective.wire == Bytes{0} ? collective.time : collective.lead;
+FoldedPath path_of(const RememberedCollective& collective) {
+  return {.latency = collective.wire == Bytes{0} ? collective.time : collective.lead,
+          .bursts = collective.bursts,
+          .gap = collective.gap};
 }
 
 const StepNetwork::Beside& StepNetwork::beside(const RememberedCollective& collective,
@@ -167,7 +170,7 @@ const StepNetwork::Beside& StepNetwork::beside(const RememberedCollective& colle
   Program program;
   const Rank rank{0};
   const ConnectionId way = program.connect(connection_of(collective, {rank}));
-  program.folded.push_back({{}, latency_of(collective), 1});
+  program.folded.push_back(path_of(collective));
   program.add_transfer(comm_lane(0), {},
                        {.connection = way, .size = collective.wire, .wire = collective.wire}, {});
   const OpId work = program.add_compute(rank, Stream::compute, {}, {.fixed = kernels}, {});

@@ -24,8 +24,8 @@ Protocol message_protocol(const Topology& topology);
 
 /// The way of a collective as one flow, at the ranks it ends at.
 Connection connection_of(const RememberedCollective& collective, std::vector<Rank> ranks);
-/// What passes before its bytes do: nothing, or all of it when they are none.
-Time latency_of(const RememberedCollective& collective);
+/// When its bytes move; crosses no link yet. Without bytes all its time passes before them.
+FoldedPath path_of(const RememberedCollective& collective);
 
 class StepNetwork {
  public:
