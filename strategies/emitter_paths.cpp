@@ -163,6 +163,9 @@ ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t nu
 StepProgram Emitter::finish() {
   if (options_.collectives == Collectives::whole)
     step_.program.protocols = network_.topology().protocols;
+  for (const Cast::Parties& traffic : cast_.traffic)
+    for (const Cast::Party& party : traffic.parties)
+      step_.is_crowded = step_.is_crowded || party.meets_others || party.lanes_met != 0;
   const Schedule& schedule = plan_.schedule;
   for (std::size_t a = 0; a < step_.roles.size(); ++a) {
     Role& role = step_.roles[a];
