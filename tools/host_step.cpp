@@ -16,15 +16,15 @@ HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routi
   HostStep step;
   step.whole = predictor.whole_program(loaded.scenario, loaded.workload);
   constexpr std::size_t most = 2'000'000;
-  Expanded expanded = expand_with_origin(step.whole.program, routing,
-                                         {.algorithm = loaded.scenario.collectives.all_reduce});
-  step.program = std::move(expanded.program);
-  step.origin = std::move(expanded.origin);
-  if (step.program.size() > most)
+  std::optional<Expanded> expanded = expand_within(
+      step.whole.program, routing, {.algorithm = loaded.scenario.collectives.all_reduce}, most);
+  if (!expanded)
     throw InputError(fmt::format(
-        "a real run has every op of every rank, {} of them here; at most {} are worth waiting for: "
-        "take fewer ranks, layers or micro-batches",
-        step.program.size(), most));
+        "a real run has every op of every rank, more than {} of them here: take fewer ranks, "
+        "layers or micro-batches",
+        most));
+  step.program = std::move(expanded->program);
+  step.origin = std::move(expanded->origin);
   return step;
 }
 
