@@ -133,7 +133,7 @@ class HostRun {
       self.waiting.pop_back();
       finish(self, op);
     }
-    if (self.ready.empty()) return wait(self);
+    if (self.ready.empty()) return self.left > 0 ? wait(self) : void();
     const OpId op = self.ready.front();
     self.ready.pop_front();
     if (!must_queue(self, op)) begin(self, op);

@@ -26,13 +26,13 @@ constexpr auto heartbeat = std::chrono::seconds(1), patience = std::chrono::seco
 class MpiRun {
  public:
   MpiRun(const MpiWorld& world, const Program& program, const MpiPlan& plan, HostMemory& memory,
-         const HostOptions& options)
+         const HostOptions& options, MpiMessages& messages)
       : world_{world},
         program_{program},
         plan_{plan},
         options_{options},
         memory_{memory},
-        messages_{world, program, memory},
+        messages_{messages},
         waits_{plan.waits},
         begins_(program.size(), -1),
         ends_(program.size(), -1),
@@ -72,17 +72,21 @@ class MpiRun {
   // The first rank names a moment a little ahead, in its own clock.
   void begin_together() {
     last_beat_ = last_look_ = Clock::now();
+    messages_.begin_listening();
     world_.barrier([this] { attend(); });
-    const auto soon = [] {
-      return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count() + 1'000'000;
-    };
-    start_ =
-        std::stoll(world_.from_first(std::to_string(soon()))) + world_.clock_ahead().ps() / 1000;
+    const auto clock = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+    std::vector<std::int64_t> start{world_.rank() == Rank{0} ? clock + 2'000'000 : INT64_MIN};
+    world_.largest(start, [this] { attend(); });
+    start_ = start.front() + world_.clock_ahead().ps() / 1000;
     while (now() < 0) std::this_thread::yield();
+    // Somebody may have begun before this rank knew when.
+    has_begun_ = true;
+    for (const MpiMessages::News& news : early_) take_in(news);
   }
 
-  bool hear() {
-    const MpiMessages::News news = messages_.poll();
+  bool hear() { return take_in(messages_.poll()); }
+
+  bool take_in(const MpiMessages::News& news) {
     for (const OpId id : news.left) {
       --left_;
       if (plan_.frees_on_departure || is_posted(id)) pass_on(id, plan_.stream_next[index(id)]);
@@ -199,9 +203,16 @@ class MpiRun {
       std::this_thread::yield();
   }
 
+  void note_early(MpiMessages::News news) {
+    if (!news.is_empty()) early_.push_back(std::move(news));
+  }
+
   // While all wait for each other there is still news, if only that somebody lives.
   void attend() {
-    hear();
+    if (has_begun_)
+      hear();
+    else
+      note_early(messages_.poll());
     keep_watch();
   }
 
@@ -250,7 +261,7 @@ class MpiRun {
   const MpiPlan& plan_;
   const HostOptions& options_;
   HostMemory& memory_;
-  MpiMessages messages_;
+  MpiMessages& messages_;
   std::optional<ComputeThread> computer_;
   std::vector<std::uint32_t> waits_;
   std::vector<std::int64_t> begins_, ends_, blockers_;  // by op; nanoseconds
@@ -259,6 +270,8 @@ class MpiRun {
   std::map<Stream, std::deque<OpId>> queues_;        // busy ones, and what waits behind
   std::size_t left_ = 0, to_come_ = 0;               // own ops, and arrivals
   std::int64_t start_ = 0;
+  bool has_begun_ = false;
+  std::vector<MpiMessages::News> early_;
   Clock::time_point last_beat_, last_look_;
 };
 
@@ -270,16 +283,19 @@ MpiExecutor::MpiExecutor(const MpiWorld& world, const Program& program, HostMemo
       program_{program},
       memory_{memory},
       options_{std::move(options)},
-      plan_{program} {
+      plan_{program},
+      messages_{std::make_unique<MpiMessages>(world, program, memory)} {
   if (rank_count(program) > world.size())
     throw InputError(fmt::format("the program has {} ranks, and mpirun started {}",
                                  rank_count(program), world.size()));
   sharpen_timers();
 }
 
+MpiExecutor::~MpiExecutor() = default;
+
 Timeline MpiExecutor::run(const Program& program) {
   ASSERT(&program == &program_);
-  return MpiRun(world_, program_, plan_, memory_, options_).run();
+  return MpiRun(world_, program_, plan_, memory_, options_, *messages_).run();
 }
 
 }  // namespace rehearse

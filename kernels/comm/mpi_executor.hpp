@@ -2,11 +2,15 @@
 // program, the same bits as with threads (kernels/host_executor.hpp).
 #pragma once
 
+#include <memory>
+
 #include "kernels/comm/mpi_plan.hpp"
 #include "kernels/comm/mpi_world.hpp"
 #include "kernels/host_executor.hpp"
 
 namespace rehearse {
+
+class MpiMessages;
 
 class MpiExecutor final : public Executor {
  public:
@@ -14,6 +18,7 @@ class MpiExecutor final : public Executor {
   /// All outlive it. Throws InputError when the program has more ranks than the job.
   MpiExecutor(const MpiWorld& world, const Program& program, HostMemory& memory,
               HostOptions options = {});
+  ~MpiExecutor() override;
 
   /// The program it was made for, once more. The same Timeline on every rank.
   Timeline run(const Program& program) override;
@@ -24,6 +29,7 @@ class MpiExecutor final : public Executor {
   HostMemory& memory_;
   HostOptions options_;
   MpiPlan plan_;
+  std::unique_ptr<MpiMessages> messages_;  // MPI's types stay in the .cpp files
 };
 
 }  // namespace rehearse

@@ -32,6 +32,9 @@ class MpiMessages {
   void tell(Rank other, OpId op);
   void tell_all_that_i_live();
 
+  /// From now on silence counts.
+  void begin_listening() { heard_.assign(heard_.size(), Clock::now()); }
+
   /// What happened since the last call.
   struct News {
     std::vector<OpId> left;     // own transfers whose source may be written again

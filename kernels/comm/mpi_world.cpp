@@ -88,10 +88,6 @@ std::vector<std::string> MpiWorld::gather(const std::string& mine) const {
   return texts;
 }
 
-std::string MpiWorld::from_first(const std::string& text) const {
-  return gather(index(rank_) == 0 ? text : std::string{}).front();
-}
-
 void MpiWorld::largest(std::vector<std::int64_t>& values, const Meanwhile& meanwhile) const {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX,

@@ -31,8 +31,6 @@ class MpiWorld {
   void barrier(const Meanwhile& meanwhile) const;
   /// Every rank's text, by rank; on every rank.
   std::vector<std::string> gather(const std::string& mine) const;
-  /// Rank 0's text, on every rank.
-  std::string from_first(const std::string& text) const;
   /// Element by element the largest of all ranks'.
   void largest(std::vector<std::int64_t>& values, const Meanwhile& meanwhile) const;
 

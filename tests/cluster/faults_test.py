@@ -56,7 +56,10 @@ def expect_end(job, ranks, words, what):
         print(f"FAILED {what}: still running after {LIMIT + 5} s")
         return False
     taken = time.time() - begin
-    left = [pid for pid in ranks if os.path.exists(f"/proc/{pid}")]
+    left = ranks
+    while left and time.time() - begin <= LIMIT:
+        left = [pid for pid in left if os.path.exists(f"/proc/{pid}")]
+        time.sleep(0.1)
     told = [line for line in (out + err).splitlines() if any(word in line for word in words)]
     good = taken <= LIMIT and job.returncode != 0 and not left and told
     print(f"{'ok' if good else 'FAILED'} {what}: {taken:.1f} s, exit code {job.returncode}, "

@@ -77,8 +77,8 @@ class Cluster:
         for rack in range(self.racks):
             leaf = f"{self.prefix}-rack{rack}"
             self.switch(leaf)
-            self.cable(leaf, "up", spine, f"down{rack}", self.uplink_mbit)
-            run("ip", "-n", leaf, "link", "set", "up", "master", "br0")
+            self.cable(leaf, "trunk", spine, f"down{rack}", self.uplink_mbit)
+            run("ip", "-n", leaf, "link", "set", "trunk", "master", "br0")
             run("ip", "-n", spine, "link", "set", f"down{rack}", "master", "br0")
             for i in range(self.hosts_a_rack):
                 number = rack * self.hosts_a_rack + i
