@@ -1,7 +1,9 @@
 # Calibrated on two hosts, predicted for four and eight: collectives by algorithm, and paced
 # data-parallel steps, held against what the cluster of namespaces measures.
 #
-#   cluster_test.py REHEARSE [--full]     --full: 64 KiB to 16 MiB on 4 and 8 hosts, some minutes
+#   cluster_test.py REHEARSE          4 hosts, one size: everything runs, and every sum is right
+#   cluster_test.py REHEARSE --full   64 KiB to 16 MiB on 4 and 8 hosts, paced steps: small errors,
+#                                     or it fails; some minutes on a machine with nothing else
 import json
 import os
 import statistics
@@ -108,17 +110,18 @@ def main():
     with tempfile.TemporaryDirectory(prefix="rh") as folder:
         cluster = namespaces.make_or_skip(folder)
         profile = os.path.join(folder, "profile.toml")
-        calibrate(cluster, rehearse, profile, "4MiB" if full else "1MiB")
+        calibrate(cluster, rehearse, profile, "4MiB" if full else "64KiB")
         errors, wrongly_named = [], 0
-        sizes = ("64K", "16M", "4") if full else ("64K", "1M", "16")
-        for hosts in ([0, 1, 2, 3], list(range(8))):
+        sizes = ("64K", "16M", "4") if full else ("64K", "64K", "2")
+        for hosts in ([0, 1, 2, 3], list(range(8)))[:2 if full else 1]:
             wrongly_named += compare_collectives(cluster, rehearse, profile, hosts, sizes, errors)
-        compare_steps(cluster, rehearse, profile, errors)
+        if full:
+            compare_steps(cluster, rehearse, profile, errors)
         median = statistics.median(errors)
         print(f"{len(errors)} points: median error {100 * median:.1f} %, worst "
               f"{100 * max(errors):.1f} %; the fastest algorithm wrongly named: {wrongly_named}")
         cluster.tear_down()
-    sys.exit(0 if median < 0.15 and wrongly_named == 0 else 1)
+    sys.exit(0 if not full or (median < 0.15 and wrongly_named == 0) else 1)
 
 
 main()

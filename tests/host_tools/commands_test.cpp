@@ -128,14 +128,14 @@ TEST_F(HostCommands, CalibrateWritesAProfileThatPredictTakes) {
 TEST_F(HostCommands, MistakesAreOneLine) {
   const std::string file = path("scenario.toml");
   for (const std::string& words :
-       {"run " + file, "run " + file + " --backend moon",
-        "run " + file + " --backend host --compute fast",
-        "run " + file + " --backend host --compute paced --steps 0", "compare " + file,
-        std::string("compare nothing.json nothing.json"),
-        std::string("bench all_reduce --backend host -d int32"),
-        std::string("bench all_reduce --backend host --algorithm nvls"),
-        "calibrate --cluster " + path("machine.toml") + " -o -",
-        "calibrate --backend host --cluster dgx-h200x -o -"}) {
+       std::vector<std::string>{"run " + file, "run " + file + " --backend moon",
+                                "run " + file + " --backend host --compute fast",
+                                "run " + file + " --backend host --compute paced --steps 0",
+                                "compare " + file, std::string("compare nothing.json nothing.json"),
+                                std::string("bench all_reduce --backend host -d int32"),
+                                std::string("bench all_reduce --backend host --algorithm nvls"),
+                                "calibrate --cluster " + path("machine.toml") + " -o -",
+                                "calibrate --backend host --cluster dgx-h200x -o -"}) {
     const Outcome done = run_it(words);
     EXPECT_EQ(done.exit_code, 2) << words << "\n" << done.text;
     EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << words << "\n"
