@@ -33,8 +33,31 @@ constexpr std::array entries{
     KernelEntry{"rms_norm_weights", "rrrm"},
     KernelEntry{"attention", "rrrww"},
     KernelEntry{"attention_backward", "rrrrrrwww"},
+    KernelEntry{"embedding", "rrw"},
+    KernelEntry{"embedding_backward", "rrm"},
+    KernelEntry{"add_positions", "rm"},
+    KernelEntry{"positions_backward", "rm"},
+    KernelEntry{"rotate", "rw"},
+    KernelEntry{"class_loss", "rrw"},
+    KernelEntry{"class_loss_backward", "rrrw"},
+    KernelEntry{"vocabulary_max", "rw"},
+    KernelEntry{"vocabulary_sums", "rrrww"},
+    KernelEntry{"vocabulary_softmax", "rrrrww"},
+    KernelEntry{"vocabulary_gradient", "rrrw"},
+    KernelEntry{"add_squares", "rm"},
+    KernelEntry{"round_sum", "rw"},
+    KernelEntry{"gradient_factor", "rm"},
+    KernelEntry{"count_step", "m"},
+    KernelEntry{"sgd", "mrr"},
+    KernelEntry{"momentum", "mrmr"},
+    KernelEntry{"adam", "mrmmr"},
+    KernelEntry{"lars_squares", "rrrw"},
+    KernelEntry{"lars", "mrmrr"},
+    KernelEntry{"lamb_update", "rrmmrw"},
+    KernelEntry{"layer_squares", "rrw"},
+    KernelEntry{"lamb_apply", "mrrr"},
 };
-static_assert(entries.size() == static_cast<std::size_t>(Kernel::attention_backward) + 1);
+static_assert(entries.size() == static_cast<std::size_t>(Kernel::lamb_apply) + 1);
 
 }  // namespace
 
