@@ -8,7 +8,10 @@
 
 #include "sim/assert.hpp"
 #include "sim/error.hpp"
+#include "sim/fast_simulator.hpp"
+#include "strategies/local_sgd.hpp"
 #include "strategies/numbers/update_calls.hpp"
+#include "strategies/step_network.hpp"
 
 namespace rehearse {
 
@@ -38,18 +41,35 @@ class Binder {
   BoundStep run() {
     for (std::size_t i = 0; i < step_.program.size(); ++i) {
       const auto id = static_cast<OpId>(i);
+      if (i == 0 || step_.notes[i].step != step_.notes[i - 1].step) begin_step(step_.notes[i].step);
       const Program::Op& op = step_.program[id];
       if (op.kind == WorkKind::compute) bind_compute(id, op);
       if (op.kind == WorkKind::transfer) bind_message(id, op);
       if (op.kind == WorkKind::collective) bind_collective(id, op);
     }
-    BoundStep bound{.program = std::move(step_.program), .layout = model_.layout};
+    BoundStep bound{.step = std::move(step_), .layout = model_.layout};
     bound.loss_count = count_;
+    bound.steps = static_cast<std::uint32_t>(schedule_.size());
     for (std::size_t r = 0; r < plan_.placement.world(); ++r) describe(static_cast<Rank>(r), bound);
     return bound;
   }
 
  private:
+  // A step of local SGD takes the mean over the samples of its own replica.
+  void begin_step(std::uint32_t step) {
+    kind_ = schedule_[step];
+    const std::size_t apart = kind_ == LocalStep::synchronous ? 1 : plan_.size(Family::replicas);
+    model_.sample_weight = static_cast<double>(apart) / static_cast<double>(count_);
+    model_.written.clear();
+    summed_.clear();
+  }
+
+  // Steps in a row have buffers of their own, too.
+  std::uint32_t microbatch(OpId id) const {
+    return step_.notes[index(id)].step * plan_.schedule.microbatches +
+           step_.tags[index(id)].microbatch;
+  }
+
   bool has_sequences() const { return model_.workload.sample == SampleKind::sequence; }
   std::int64_t sample_length() const { return has_sequences() ? model_.how.seq_length : 1; }
 
@@ -62,13 +82,14 @@ class Binder {
         backward && model_.recompute == Recompute::full && plan_.pieces[layer].recomputes;
     return {
         model_,
-        {rank, plan_.placement.coordinates(rank).tensor, layer, tag.microbatch, again, backward}};
+        {rank, plan_.placement.coordinates(rank).tensor, layer, microbatch(id), again, backward}};
   }
 
   UpdateSite update_site(Rank rank) {
     const auto pipeline_rank =
         static_cast<std::uint32_t>(plan_.placement.coordinates(rank).pipeline);
-    return {model_, plan_, ownership_, numbers_, rank, pipeline_rank};
+    return {
+        model_, plan_, ownership_, numbers_, rank, pipeline_rank, kind_ == LocalStep::averaging};
   }
 
   // Fused kernels run one after the other.
@@ -106,7 +127,7 @@ class Binder {
     const std::uint32_t stage = forward ? tag.stage + 1 : tag.stage;
     PieceSite sender{model_,
                      {op.rank, plan_.placement.coordinates(op.rank).tensor,
-                      model_.layout.first_layer(stage), tag.microbatch}};
+                      model_.layout.first_layer(stage), microbatch(id)}};
     const std::int64_t numbers = step_.program.transfer(op).size.count() / 4 *
                                  (model_.how.sequence_parallel ? model_.how.tensor : 1);
     const Slice slice =
@@ -137,6 +158,7 @@ class Binder {
       case Purpose::average_copies:
         data = model_.buffers.state(StateKind::gradients, shard(op.rank, note, bucket));
         break;
+      case Purpose::average_parameters:
       case Purpose::broadcast:
       case Purpose::gather:
         data = model_.buffers.state(StateKind::parameters, bucket);
@@ -181,8 +203,15 @@ class Binder {
     const Coordinates at = plan_.placement.coordinates(rank);
     const Schedule& schedule = plan_.schedule;
     bound.states.emplace_back(rank, model_.buffers.of_rank("state", Bytes{64}));
-    if (schedule.rank_of.front() == at.pipeline) feed(rank, at, true, bound);
-    if (schedule.rank_of.back() == at.pipeline) feed(rank, at, false, bound);
+    bound.persistent.push_back(bound.states.back());
+    for (std::uint32_t s = 0; s < schedule.stages; ++s)
+      if (schedule.rank_of[s] == at.pipeline)
+        for (const Slice& slice : model_.buffers.kept_states(model_.layout.run(s)))
+          bound.persistent.emplace_back(rank, slice);
+    for (std::uint32_t step = 0; step < bound.steps; ++step) {
+      if (schedule.rank_of.front() == at.pipeline) feed(rank, at, true, step, bound);
+      if (schedule.rank_of.back() == at.pipeline) feed(rank, at, false, step, bound);
+    }
     for (std::uint32_t l = 0; l < model_.layout.layers(); ++l) {
       const std::uint32_t stage = model_.layout.stage_of(l);
       if (schedule.rank_of[stage] != at.pipeline) continue;
@@ -219,16 +248,18 @@ class Binder {
     return owners_.emplace(at.tensor, at.pipeline, part.group, part.begin).second;
   }
 
-  void feed(Rank rank, const Coordinates& at, bool first, BoundStep& bound) {
+  void feed(Rank rank, const Coordinates& at, bool first, std::uint32_t step, BoundStep& bound) {
     const std::uint32_t layer = first ? 0 : model_.layout.layers() - 1;
     const std::int64_t samples = model_.how.micro_batch;
     const auto microbatches = static_cast<std::int64_t>(plan_.schedule.microbatches);
     for (std::int64_t m = 0; m < microbatches; ++m) {
-      PieceSite piece{model_, {rank, at.tensor, layer, static_cast<std::uint32_t>(m)}};
+      PieceSite piece{
+          model_, {rank, at.tensor, layer, static_cast<std::uint32_t>(step * microbatches + m)}};
       Feed feed{.rank = rank,
                 .first_sample = (static_cast<std::int64_t>(at.data) * microbatches + m) * samples,
                 .samples = samples,
-                .width = sample_length()};
+                .width = sample_length(),
+                .step = step};
       const std::int64_t tokens = samples * sample_length();
       if (has_sequences()) {
         feed.kind = first ? FeedKind::tokens : FeedKind::targets;
@@ -243,7 +274,7 @@ class Binder {
         feed.slice = piece.kept("labels", samples);
       }
       bound.feeds.push_back(feed);
-      if (!first && at.tensor == 0) bound.losses.push_back({rank, piece.bytes("loss", 8)});
+      if (!first && at.tensor == 0) bound.losses.push_back({rank, piece.bytes("loss", 8), step});
     }
   }
 
@@ -253,11 +284,26 @@ class Binder {
   BindingModel model_;
   Ownership ownership_;
   std::int64_t count_ = 1;
+  const std::vector<LocalStep> schedule_ = local_schedule(plan_.scenario.local_sgd);
+  LocalStep kind_ = LocalStep::synchronous;
   std::set<Rank> summed_;  // whose micro-batches' gradients have been added up
   std::set<std::tuple<std::size_t, std::size_t, std::uint32_t, std::int64_t>> owners_;
 };
 
 }  // namespace
+
+BoundStep bound_step_of(const Scenario& scenario, const Workload& workload,
+                        const Topology& topology, const CostModel& cost,
+                        const TrainingNumbers& numbers) {
+  Routing routing{topology};
+  FastSimulator engine{routing, cost};
+  FamilyPool pool{routing, engine};
+  StepPlan plan =
+      plan_step(scenario, workload, topology.rank_count(), topology.accelerators.front(), cost);
+  StepNetwork network{plan.placement, scenario.collectives, pool};
+  StepProgram step = lower_step(plan, network, bindable);
+  return bind(plan, workload, std::move(step), numbers);
+}
 
 BoundStep bind(const StepPlan& plan, const Workload& workload, StepProgram step,
                const TrainingNumbers& numbers) {

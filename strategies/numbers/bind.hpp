@@ -3,8 +3,9 @@
 //
 //   lower_step(plan, network, bindable) ─▶ StepProgram with notes ─bind─▶ BoundStep ─▶ executor
 //
-// One Program is one step: parameters, moments and the StepState stay in their buffers from step to
-// step; before each the input buffers are filled (training_data.hpp), behind it the loss is read.
+// One Program is one step (several in a row for local SGD): parameters, moments and the StepState
+// stay in their buffers from step to step; before each the input buffers are filled
+// (training_data.hpp), behind it the loss is read.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,7 @@ struct Feed {
   Slice slice;
   std::int64_t first_sample = 0, samples = 0;  // of the global batch
   std::int64_t width = 0;                      // numbers or tokens of a sample
+  std::uint32_t step = 0;                      // of those in the program
 };
 
 /// A part of a parameter tensor on a rank that is up to date behind a step: the one that updates
@@ -52,18 +54,24 @@ struct ParameterPart {
 };
 
 struct BoundStep {
-  Program program;
+  StepProgram step;  // as it was lowered; its Program has buffers and kernels now
   ModelLayout layout;
+  std::uint32_t steps = 1;  // of training, in one run of the program
   std::vector<Feed> feeds;
   struct LossSlot {
     Rank rank{};
-    Slice slice;  // one fp64: the sum over samples or tokens
+    Slice slice;             // one fp64: the sum over samples or tokens
+    std::uint32_t step = 0;  // of those in the program
   };
   std::vector<LossSlot> losses;       // add up to the global batch's
   std::int64_t loss_count = 1;        // samples or tokens of the global batch
   std::vector<ParameterPart> owned;   // all parameters, each once
   std::vector<ParameterPart> copies;  // all tensors on all ranks that hold them, for the beginning
   std::vector<std::pair<Rank, Slice>> states;  // StepState of every rank
+  /// All that one step leaves for the next: what a checkpoint holds.
+  std::vector<std::pair<Rank, Slice>> persistent;
+
+  const Program& program() const { return step.program; }
 };
 
 /// Why a plan cannot be run with numbers: combinations for which there are no kernels, or whose
@@ -73,5 +81,10 @@ std::vector<std::string> binding_problems(const StepPlan& plan, const Workload& 
 /// `step` is the plan's, lowered as `bindable`. Throws InputError with binding_problems().
 BoundStep bind(const StepPlan& plan, const Workload& workload, StepProgram step,
                const TrainingNumbers& numbers);
+
+/// The whole line from a scenario that has been checked to its bound step.
+BoundStep bound_step_of(const Scenario& scenario, const Workload& workload,
+                        const Topology& topology, const CostModel& cost,
+                        const TrainingNumbers& numbers);
 
 }  // namespace rehearse

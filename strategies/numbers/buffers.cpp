@@ -11,6 +11,17 @@ Slice BufferBook::state(StateKind kind, const Run& run, std::uint32_t microbatch
   return {slot->second, Bytes{4 * run.begin}, Bytes{4 * run.size}};
 }
 
+std::vector<Slice> BufferBook::kept_states(const Run& run) const {
+  std::vector<Slice> slices;
+  for (const auto& [key, buffer] : state_) {
+    const auto& [kind, group, microbatch] = key;
+    if (group == run.group && (kind == StateKind::parameters || kind == StateKind::first_moment ||
+                               kind == StateKind::second_moment))
+      slices.push_back({buffer, Bytes{4 * run.begin}, Bytes{4 * run.size}});
+  }
+  return slices;
+}
+
 Slice BufferBook::tensor(const Arena& arena, std::string_view name, Bytes size) {
   const auto [slot, is_new] = arenas_.try_emplace(arena);
   if (is_new) slot->second.buffer = next();

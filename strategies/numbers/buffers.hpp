@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "sim/program.hpp"
 #include "strategies/numbers/layout.hpp"
@@ -21,6 +22,9 @@ class BufferBook {
  public:
   /// Fp32. ZeRO has the gradients of every micro-batch apart.
   Slice state(StateKind kind, const Run& run, std::uint32_t microbatch = 0);
+
+  /// Of those that have been asked for: what outlasts a step.
+  std::vector<Slice> kept_states(const Run& run) const;
 
   /// A named tensor of a layer and a micro-batch; `again`: as recomputed for the backward pass.
   struct Arena {

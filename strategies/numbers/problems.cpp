@@ -75,7 +75,6 @@ void check_parallelism(const StepPlan& plan, Problems& problems) {
                "a bucket must hold whole fp32 numbers; make its size a multiple of 4 bytes");
   problems.add(scenario.compression.method != CompressionKind::none,
                "compressed gradients are not bound to buffers");
-  problems.add(scenario.local_sgd.interval > 0, "local SGD is not bound to buffers");
   problems.add(scenario.parameter_server.servers > 0, "servers are not bound to buffers");
 }
 

@@ -33,11 +33,13 @@ void fill_parameters(const BoundStep& step, const TrainingNumbers& numbers,
     const bool is_table = tensor.name == "table" && step.layout.is_tied();
     const std::uint64_t stream =
         parameter_stream + 64 * (is_table ? 0 : part.layer) + (is_table ? 0 : part.tensor);
-    initialize(tensor, numbers.seed, stream, part.tensor_place,
-               numbers_in<float>(memory(part.rank, part.slice)));
+    const std::span<std::byte> bytes = memory(part.rank, part.slice);
+    if (!bytes.empty())
+      initialize(tensor, numbers.seed, stream, part.tensor_place, numbers_in<float>(bytes));
   }
   for (const auto& [rank, slice] : step.states)
-    numbers_in<StepState>(memory(rank, slice))[0] = StepState{};
+    if (const std::span<std::byte> bytes = memory(rank, slice); !bytes.empty())
+      numbers_in<StepState>(bytes)[0] = StepState{};
 }
 
 VectorSample draw_vector(std::uint64_t seed, std::uint64_t number, std::int64_t width,
@@ -86,8 +88,9 @@ void fill_batch(const BoundStep& step, const Workload& workload, const TrainingN
   const std::int64_t global = step.loss_count / (has_sequences ? step.feeds.front().width : 1);
   for (const Feed& feed : step.feeds) {
     const std::span<std::byte> bytes = memory(feed.rank, feed.slice);
+    if (bytes.empty()) continue;
     for (std::int64_t i = 0; i < feed.samples; ++i) {
-      const std::uint64_t sample = number * static_cast<std::uint64_t>(global) +
+      const std::uint64_t sample = (number + feed.step) * static_cast<std::uint64_t>(global) +
                                    static_cast<std::uint64_t>(feed.first_sample + i);
       if (has_sequences) {
         const auto tokens =
@@ -106,11 +109,12 @@ void fill_batch(const BoundStep& step, const Workload& workload, const TrainingN
   }
 }
 
-double read_loss(const BoundStep& step, const RankMemory& memory) {
-  double sum = 0;
+std::vector<double> read_losses(const BoundStep& step, const RankMemory& memory) {
+  std::vector<double> means(step.steps);
   for (const BoundStep::LossSlot& slot : step.losses)
-    sum += numbers_in<double>(memory(slot.rank, slot.slice))[0];
-  return sum / static_cast<double>(step.loss_count);
+    if (const std::span<std::byte> bytes = memory(slot.rank, slot.slice); !bytes.empty())
+      means[slot.step] += numbers_in<double>(bytes)[0] / static_cast<double>(step.loss_count);
+  return means;
 }
 
 std::vector<NamedTensor> read_parameters(const BoundStep& step, const Workload& workload,

@@ -16,17 +16,18 @@
 
 namespace rehearse {
 
-/// The bytes of a slice on a rank.
+/// The bytes of a slice on a rank; none where the rank's memory is in another process.
 using RankMemory = std::function<std::span<std::byte>(Rank, const Slice&)>;
 
 /// Parameters, and a StepState for each rank; all else begins as zeros.
 void fill_parameters(const BoundStep& step, const TrainingNumbers& numbers,
                      const RankMemory& memory);
-/// The inputs of step number `step`, from 0. `words`: of the vocabulary, for sequences.
+/// The inputs of training step `number`, from 0, and of those that the program runs behind it.
 void fill_batch(const BoundStep& step, const Workload& workload, const TrainingNumbers& numbers,
                 std::uint64_t number, const RankMemory& memory);
-/// The mean over the global batch, behind a step.
-double read_loss(const BoundStep& step, const RankMemory& memory);
+/// The mean over the global batch of each training step that the program has run; of ranks in this
+/// process their share of it.
+std::vector<double> read_losses(const BoundStep& step, const RankMemory& memory);
 
 struct NamedTensor {
   std::string name;  // "block 3 mlp.up"

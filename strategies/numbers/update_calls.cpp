@@ -138,7 +138,18 @@ void UpdateSite::elementwise(std::string_view piece) {
                   {w, g, slice(first_moment, run), slice(second_moment, run), state()}, {},
                   {numbers_.learning_rate, numbers_.beta1, numbers_.beta2, numbers_.epsilon});
     }
+  end_update();
+}
+
+// The sum over replicas is the mean of what they have, each divided by their number before.
+void UpdateSite::end_update() {
   calls.add(Kernel::count_step, {state()});
+  if (!averages_) return;
+  const double share = 1.0 / static_cast<double>(plan_.size(Family::replicas));
+  for (const std::uint32_t s : stages()) {
+    const Slice w = slice(StateKind::parameters, model_.layout.run(s));
+    calls.add(Kernel::scale, {w, w}, {}, {share});
+  }
 }
 
 // Tensor by tensor: each has a rate of its own.
@@ -167,8 +178,7 @@ void UpdateSite::layerwise(std::string_view piece) {
       calls.add(Kernel::lamb_apply, {w, slice(update, run), norms, state()}, {},
                 {numbers_.learning_rate});
   });
-  if (piece == "optimizer.lars" || piece == "optimizer.lamb_apply")
-    calls.add(Kernel::count_step, {state()});
+  if (piece == "optimizer.lars" || piece == "optimizer.lamb_apply") end_update();
 }
 
 void UpdateSite::bind(std::string_view piece) {

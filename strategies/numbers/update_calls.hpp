@@ -27,13 +27,14 @@ class Ownership {
 class UpdateSite {
  public:
   UpdateSite(BindingModel& model, const StepPlan& plan, const Ownership& ownership,
-             const TrainingNumbers& numbers, Rank rank, std::uint32_t pipeline_rank)
+             const TrainingNumbers& numbers, Rank rank, std::uint32_t pipeline_rank, bool averages)
       : model_{model},
         plan_{plan},
         ownership_{ownership},
         numbers_{numbers},
         rank_{rank},
-        pipeline_rank_{pipeline_rank} {}
+        pipeline_rank_{pipeline_rank},
+        averages_{averages} {}
 
   /// Adds up the gradients of micro-batches that lie apart.
   void sum_microbatches();
@@ -52,6 +53,7 @@ class UpdateSite {
   void begin_update();
   void elementwise(std::string_view piece);
   void layerwise(std::string_view piece);
+  void end_update();
   Slice state() { return model_.buffers.of_rank("state", Bytes{64}); }
   Slice slice(StateKind kind, const Run& run) { return model_.buffers.state(kind, run); }
 
@@ -61,6 +63,7 @@ class UpdateSite {
   const TrainingNumbers& numbers_;
   Rank rank_;
   std::uint32_t pipeline_rank_;
+  bool averages_;  // the replicas' parameters are averaged behind this update
 };
 
 /// Whether a tensor's gradients are in parts on the tensor ranks: whole weights of blocks and of

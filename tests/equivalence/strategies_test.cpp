@@ -13,11 +13,13 @@ namespace {
 
 enum class Model : std::uint8_t { mlp, gpt, llama };
 
+using Change = std::function<void(Scenario&)>;
+
 struct Row {
   std::string name;
   Model model;
   std::size_t ranks, micro_batch;
-  std::function<void(Scenario&)> change = {};
+  std::vector<Change> changes = {};
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
@@ -45,7 +47,7 @@ SmallTraining training_of(const Row& row) {
       row.model, row.model == Model::gpt ? OptimizerKind::momentum : OptimizerKind::adam);
   training.ranks = row.ranks;
   training.scenario.training.micro_batch_size = row.micro_batch;
-  if (row.change) row.change(training.scenario);
+  for (const Change& change : row.changes) change(training.scenario);
   const SmallTraining same = on_one_device(row.model, training.scenario.training.optimizer);
   training.numbers = same.numbers;
   return training;
@@ -67,100 +69,145 @@ const TrainingResult& reference(Model model, const Scenario& scenario) {
   return slot->second;
 }
 
-void pipeline(Scenario& s, std::string schedule, std::size_t chunks = 1) {
-  s.parallelism.pipeline = 2;
-  s.parallelism.schedule = std::move(schedule);
-  s.parallelism.virtual_pipeline = chunks;
+Change pipeline(std::string schedule, std::size_t chunks = 1, std::size_t ranks = 2) {
+  return [=](Scenario& s) {
+    s.parallelism.pipeline = ranks;
+    s.parallelism.schedule = schedule;
+    s.parallelism.virtual_pipeline = chunks;
+  };
 }
-void tensor(Scenario& s, bool sequence) {
-  s.parallelism.tensor = 2;
-  s.parallelism.sequence_parallel = sequence;
+Change tensor(std::size_t ranks = 2) {
+  return [=](Scenario& s) { s.parallelism.tensor = ranks; };
 }
-void zero(Scenario& s, std::size_t stage) { s.parallelism.zero_stage = stage; }
-void overlap(Scenario& s, Bytes bucket = 2000_B) {
-  s.parallelism.overlap_grad_reduce = true;
-  s.parallelism.overlap_param_gather = s.parallelism.zero_stage > 0;
-  s.parallelism.bucket_size = bucket;
+Change sequence() {
+  return [](Scenario& s) { s.parallelism.tensor = 2, s.parallelism.sequence_parallel = true; };
+}
+Change zero(std::size_t stage, std::size_t shard_ranks = 0) {
+  return [=](Scenario& s) {
+    s.parallelism.zero_stage = stage;
+    s.parallelism.zero_shard_ranks = shard_ranks;
+  };
+}
+Change overlap(Bytes bucket = 2000_B) {
+  return [=](Scenario& s) {
+    s.parallelism.overlap_grad_reduce = true;
+    s.parallelism.overlap_param_gather = s.parallelism.zero_stage > 0;
+    s.parallelism.bucket_size = bucket;
+  };
+}
+Change recompute(Recompute how) {
+  return [=](Scenario& s) { s.parallelism.recompute = how; };
+}
+Change by(OptimizerKind optimizer) {
+  return [=](Scenario& s) { s.training.optimizer = optimizer; };
+}
+Change clip(double norm) {
+  return [=](Scenario& s) { s.training.clip_grad = norm; };
 }
 
 // clang-format off
-const std::vector<Row>& rows() {
-  using S = Scenario;
-  static const std::vector<Row> table{
-    {"mlp_dp4", Model::mlp, 4, 2},
-    {"mlp_dp2_accumulating", Model::mlp, 2, 1},
-    {"mlp_dp2_overlap", Model::mlp, 2, 2, [](S& s) { overlap(s, 400_B); }},
-    {"mlp_dp8_sgd", Model::mlp, 8, 1, [](S& s) { s.training.optimizer = OptimizerKind::sgd; }},
-    {"mlp_dp2_momentum", Model::mlp, 2, 2, [](S& s) { s.training.optimizer = OptimizerKind::momentum; }},
-    {"mlp_dp2_lars", Model::mlp, 2, 4, [](S& s) { s.training.optimizer = OptimizerKind::lars; }},
-    {"mlp_dp2_lamb", Model::mlp, 2, 2, [](S& s) { s.training.optimizer = OptimizerKind::lamb; overlap(s); }},
-    {"mlp_dp2_clipped", Model::mlp, 2, 2, [](S& s) { s.training.clip_grad = 0.05; }},
-    {"mlp_dp2_broadcast", Model::mlp, 2, 4, [](S& s) { s.parallelism.broadcast_parameters = true; }},
-    {"mlp_tp2", Model::mlp, 2, 8, [](S& s) { tensor(s, false); }},
-    {"mlp_tp4_clipped", Model::mlp, 4, 2, [](S& s) { s.parallelism.tensor = 4; s.training.clip_grad = 0.05; }},
-    {"mlp_pp2_tp2", Model::mlp, 4, 2, [](S& s) { tensor(s, false); pipeline(s, "1F1B"); }},
-    {"mlp_zero1", Model::mlp, 3, 2, [](S& s) { zero(s, 1); s.training.global_batch_size = 6; }},
-    {"mlp_zero2_clipped", Model::mlp, 4, 1, [](S& s) { zero(s, 2); s.training.clip_grad = 0.05; }},
-    {"mlp_zero3_overlap", Model::mlp, 4, 1, [](S& s) { zero(s, 3); overlap(s); }},
-    {"mlp_full_recomputation_zbh1", Model::mlp, 2, 2, [](S& s) { pipeline(s, "ZBH1"); s.parallelism.recompute = Recompute::full; }},
-
-    {"gpt_dp2", Model::gpt, 2, 4},
-    {"gpt_dp4_overlap_accumulating", Model::gpt, 4, 1, [](S& s) { overlap(s); }},
-    {"gpt_tp2", Model::gpt, 2, 4, [](S& s) { tensor(s, false); }},
-    {"gpt_tp4", Model::gpt, 4, 8, [](S& s) { s.parallelism.tensor = 4; }},
-    {"gpt_tp2_sequence", Model::gpt, 2, 2, [](S& s) { tensor(s, true); }},
-    {"gpt_gpipe", Model::gpt, 2, 1, [](S& s) { pipeline(s, "GPipe"); }},
-    {"gpt_1f1b", Model::gpt, 2, 1, [](S& s) { pipeline(s, "1F1B"); }},
-    {"gpt_pp4_1f1b", Model::gpt, 4, 1, [](S& s) { pipeline(s, "1F1B"); s.parallelism.pipeline = 4; }},
-    {"gpt_interleaved", Model::gpt, 2, 1, [](S& s) { pipeline(s, "Interleaved1F1B", 2); }},
-    {"gpt_looped", Model::gpt, 2, 2, [](S& s) { pipeline(s, "LoopedBFS", 2); }},
-    {"gpt_zbh1", Model::gpt, 2, 1, [](S& s) { pipeline(s, "ZBH1"); }},
-    {"gpt_interleaved_zero_bubble", Model::gpt, 2, 1, [](S& s) { pipeline(s, "InterleavedZeroBubble", 2); }},
-    {"gpt_zbv", Model::gpt, 2, 1, [](S& s) { pipeline(s, "ZBVZeroBubble"); }},
-    {"gpt_dualpipev", Model::gpt, 2, 1, [](S& s) { pipeline(s, "DualPipeV"); }},
-    {"gpt_no_pipeline", Model::gpt, 2, 2, [](S& s) { pipeline(s, "none"); }},
-    {"gpt_pp2_dp2_overlap", Model::gpt, 4, 1, [](S& s) { pipeline(s, "1F1B"); overlap(s); }},
-    {"gpt_tp2_pp2_dp2_sequence", Model::gpt, 8, 1, [](S& s) { tensor(s, true); pipeline(s, "1F1B"); overlap(s); }},
-    {"gpt_selective_recomputation", Model::gpt, 1, 2, [](S& s) { s.parallelism.recompute = Recompute::selective; }},
-    {"gpt_full_recomputation_tp2", Model::gpt, 2, 2, [](S& s) { tensor(s, true); s.parallelism.recompute = Recompute::full; }},
-    {"gpt_fused_kernels", Model::gpt, 2, 2, [](S& s) { s.training.fusion = Fusion::elementwise; overlap(s); }},
-    {"gpt_sgd", Model::gpt, 2, 2, [](S& s) { s.training.optimizer = OptimizerKind::sgd; }},
-    {"gpt_not_clipped", Model::gpt, 2, 2, [](S& s) { s.training.clip_grad = 0; }},
-    {"gpt_uneven_stages", Model::gpt, 2, 1, [](S& s) { pipeline(s, "1F1B"); s.parallelism.layers_per_stage = {3, 1}; }},
-    {"gpt_other_order", Model::gpt, 8, 1, [](S& s) { tensor(s, false); pipeline(s, "GPipe"); s.parallelism.order = "dp-pp-tp"; }},
-
-    {"llama_dp2_lamb", Model::llama, 2, 2, [](S& s) { s.training.optimizer = OptimizerKind::lamb; }},
-    {"llama_dp2_lars_overlap", Model::llama, 2, 2, [](S& s) { s.training.optimizer = OptimizerKind::lars; overlap(s); }},
-    {"llama_tp2_sequence", Model::llama, 2, 4, [](S& s) { tensor(s, true); }},
-    {"llama_zero1_overlap", Model::llama, 4, 1, [](S& s) { zero(s, 1); overlap(s); }},
-    {"llama_zero1_tp2_sequence", Model::llama, 4, 2, [](S& s) { zero(s, 1); tensor(s, true); }},
-    {"llama_zero1_zbv", Model::llama, 4, 1, [](S& s) { zero(s, 1); pipeline(s, "ZBVZeroBubble"); overlap(s); }},
-    {"llama_zero2_accumulating", Model::llama, 2, 1, [](S& s) { zero(s, 2); }},
-    {"llama_zero2_overlap", Model::llama, 4, 1, [](S& s) { zero(s, 2); overlap(s); }},
-    {"llama_zero2_shards_and_copies", Model::llama, 4, 2, [](S& s) { zero(s, 2); s.parallelism.zero_shard_ranks = 2; }},
-    {"llama_zero3", Model::llama, 4, 2, [](S& s) { zero(s, 3); }},
-    {"llama_zero3_overlap_accumulating", Model::llama, 2, 1, [](S& s) { zero(s, 3); overlap(s); s.parallelism.prefetch_layers = 2; }},
-    {"llama_zero3_recomputing", Model::llama, 2, 2, [](S& s) { zero(s, 3); overlap(s); s.parallelism.recompute = Recompute::full; }},
-    {"llama_zero3_tp2_pp2", Model::llama, 8, 1, [](S& s) { zero(s, 3); tensor(s, false); pipeline(s, "1F1B"); }},
-    {"llama_zero1_shards_and_copies", Model::llama, 8, 1, [](S& s) { zero(s, 1); s.parallelism.zero_shard_ranks = 2; overlap(s); }},
-    {"llama_tp2_pp2_dp2_zero1_recompute_overlap", Model::llama, 8, 1, [](S& s) {
-       zero(s, 1); tensor(s, true); pipeline(s, "1F1B"); overlap(s); s.parallelism.recompute = Recompute::full; }},
-    {"llama_tp2_pp2_dp2_zero1_selective_interleaved", Model::llama, 8, 1, [](S& s) {
-       zero(s, 1); tensor(s, true); pipeline(s, "Interleaved1F1B", 2); overlap(s); s.parallelism.recompute = Recompute::selective; }},
-    {"llama_tp2_pp2_dp2_zbh1_recompute", Model::llama, 8, 1, [](S& s) {
-       tensor(s, true); pipeline(s, "ZBH1"); overlap(s); s.parallelism.recompute = Recompute::full; }},
+std::vector<Row> mlp_rows() {
+  using enum OptimizerKind;
+  constexpr Model mlp = Model::mlp;
+  return {
+    {"mlp_dp4", mlp, 4, 2},
+    {"mlp_dp2_accumulating", mlp, 2, 1},
+    {"mlp_dp2_overlap", mlp, 2, 2, {overlap(400_B)}},
+    {"mlp_dp8_sgd", mlp, 8, 1, {by(sgd)}},
+    {"mlp_dp2_momentum", mlp, 2, 2, {by(momentum)}},
+    {"mlp_dp2_lars", mlp, 2, 4, {by(lars)}},
+    {"mlp_dp2_lamb", mlp, 2, 2, {by(lamb), overlap()}},
+    {"mlp_dp2_clipped", mlp, 2, 2, {clip(0.05)}},
+    {"mlp_dp2_broadcast", mlp, 2, 4, {[](Scenario& s) {
+       s.parallelism.broadcast_parameters = true; }}},
+    {"mlp_tp2", mlp, 2, 8, {tensor()}},
+    {"mlp_tp4_clipped", mlp, 4, 2, {tensor(4), clip(0.05)}},
+    {"mlp_pp2_tp2", mlp, 4, 2, {tensor(), pipeline("1F1B")}},
+    {"mlp_zero1_dp3", mlp, 3, 2, {zero(1), [](Scenario& s) { s.training.global_batch_size = 6; }}},
+    {"mlp_zero2_clipped", mlp, 4, 1, {zero(2), clip(0.05)}},
+    {"mlp_zero3_overlap", mlp, 4, 1, {zero(3), overlap()}},
+    {"mlp_zero3_broadcast", mlp, 2, 2, {zero(3), [](Scenario& s) {
+       s.parallelism.broadcast_parameters = true; }}},
+    {"mlp_recompute_zbh1", mlp, 2, 2, {pipeline("ZBH1"), recompute(Recompute::full)}},
   };
-  return table;
+}
+
+std::vector<Row> gpt_rows() {
+  constexpr Model gpt = Model::gpt;
+  return {
+    {"gpt_dp2", gpt, 2, 4},
+    {"gpt_dp4_overlap_accumulating", gpt, 4, 1, {overlap()}},
+    {"gpt_tp2", gpt, 2, 4, {tensor()}},
+    {"gpt_tp4", gpt, 4, 8, {tensor(4)}},
+    {"gpt_tp2_sequence", gpt, 2, 2, {sequence()}},
+    {"gpt_gpipe", gpt, 2, 1, {pipeline("GPipe")}},
+    {"gpt_1f1b", gpt, 2, 1, {pipeline("1F1B")}},
+    {"gpt_pp4_1f1b", gpt, 4, 1, {pipeline("1F1B", 1, 4)}},
+    {"gpt_interleaved", gpt, 2, 1, {pipeline("Interleaved1F1B", 2)}},
+    {"gpt_looped", gpt, 2, 2, {pipeline("LoopedBFS", 2)}},
+    {"gpt_zbh1", gpt, 2, 1, {pipeline("ZBH1")}},
+    {"gpt_interleaved_zero_bubble", gpt, 2, 1, {pipeline("InterleavedZeroBubble", 2)}},
+    {"gpt_zbv", gpt, 2, 1, {pipeline("ZBVZeroBubble")}},
+    {"gpt_dualpipev", gpt, 2, 1, {pipeline("DualPipeV")}},
+    {"gpt_no_pipeline", gpt, 2, 2, {pipeline("none")}},
+    {"gpt_pp2_dp2_overlap", gpt, 4, 1, {pipeline("1F1B"), overlap()}},
+    {"gpt_tp2_pp2_dp2_sequence", gpt, 8, 1, {sequence(), pipeline("1F1B"), overlap()}},
+    {"gpt_selective", gpt, 1, 2, {recompute(Recompute::selective)}},
+    {"gpt_recompute_tp2", gpt, 2, 2, {sequence(), recompute(Recompute::full)}},
+    {"gpt_fused_kernels", gpt, 2, 2, {overlap(), [](Scenario& s) {
+       s.training.fusion = Fusion::elementwise; }}},
+    {"gpt_sgd", gpt, 2, 2, {by(OptimizerKind::sgd)}},
+    {"gpt_not_clipped", gpt, 2, 2, {clip(0)}},
+    {"gpt_uneven_stages", gpt, 2, 1, {pipeline("1F1B"), [](Scenario& s) {
+       s.parallelism.layers_per_stage = {3, 1}; }}},
+    {"gpt_other_order", gpt, 8, 1, {tensor(), pipeline("GPipe"), [](Scenario& s) {
+       s.parallelism.order = "dp-pp-tp"; }}},
+  };
+}
+
+std::vector<Row> llama_rows() {
+  constexpr Model llama = Model::llama;
+  const Change full = recompute(Recompute::full), selective = recompute(Recompute::selective);
+  return {
+    {"llama_dp2_lamb", llama, 2, 2, {by(OptimizerKind::lamb)}},
+    {"llama_dp2_lars_overlap", llama, 2, 2, {by(OptimizerKind::lars), overlap()}},
+    {"llama_tp2_sequence", llama, 2, 4, {sequence()}},
+    {"llama_zero1_overlap", llama, 4, 1, {zero(1), overlap()}},
+    {"llama_zero1_tp2_sequence", llama, 4, 2, {zero(1), sequence()}},
+    {"llama_zero1_zbv", llama, 4, 1, {zero(1), pipeline("ZBVZeroBubble"), overlap()}},
+    {"llama_zero2_accumulating", llama, 2, 1, {zero(2)}},
+    {"llama_zero2_overlap", llama, 4, 1, {zero(2), overlap()}},
+    {"llama_zero2_shards_and_copies", llama, 4, 2, {zero(2, 2)}},
+    {"llama_zero3", llama, 4, 2, {zero(3)}},
+    {"llama_zero3_overlap_accumulating", llama, 2, 1, {zero(3), overlap(), [](Scenario& s) {
+       s.parallelism.prefetch_layers = 2; }}},
+    {"llama_zero3_recomputing", llama, 2, 2, {zero(3), overlap(), full}},
+    {"llama_zero3_tp2_pp2", llama, 8, 1, {zero(3), tensor(), pipeline("1F1B")}},
+    {"llama_zero1_shards_and_copies", llama, 8, 1, {zero(1, 2), overlap()}},
+    {"llama_tp2_pp2_dp2_zero1_recompute_overlap", llama, 8, 1,
+     {zero(1), sequence(), pipeline("1F1B"), overlap(), full}},
+    {"llama_tp2_pp2_dp2_zero1_selective_interleaved", llama, 8, 1,
+     {zero(1), sequence(), pipeline("Interleaved1F1B", 2), overlap(), selective}},
+    {"llama_tp2_pp2_dp2_zbh1_recompute", llama, 8, 1,
+     {sequence(), pipeline("ZBH1"), overlap(), full}},
+  };
 }
 // clang-format on
+
+std::vector<Row> rows() {
+  std::vector<Row> all = mlp_rows();
+  for (const std::vector<Row>& more : {gpt_rows(), llama_rows()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
 
 class Equivalence : public testing::TestWithParam<Row> {};
 
 TEST_P(Equivalence, LeavesTheParametersOfOneDevice) {
   const SmallTraining training = training_of(GetParam());
   const BoundStep step = bound_step(training);
-  const std::vector<Race> races = find_races(step.program, 3);
-  for (const Race& race : races) ADD_FAILURE() << describe(step.program, race);
+  const std::vector<Race> races = find_races(step.program(), 3);
+  for (const Race& race : races) ADD_FAILURE() << describe(step.program(), race);
   const TrainingResult expected = reference(GetParam().model, training.scenario);
   const TrainingResult result = train(training, steps);
   ASSERT_EQ(result.losses.size(), steps);
@@ -185,7 +232,7 @@ TEST_P(Equivalence, IsTheSimulatedStep) {
   LoweredTraining lowered{training};
   const StepProgram simulated = lowered.lowered({.grain = Grain::kernels, .fold = false});
   const Program bound =
-      bind(lowered.plan, training.model, std::move(lowered.step), training.numbers).program;
+      bind(lowered.plan, training.model, std::move(lowered.step), training.numbers).program();
   ASSERT_EQ(bound.size(), simulated.program.size());
   for (std::size_t i = 0; i < bound.size(); ++i) {
     const auto id = static_cast<OpId>(i);
@@ -209,7 +256,7 @@ TEST_P(Equivalence, IsTheSimulatedStep) {
 
 // Every op that computes has kernels, and its accesses are their operands.
 TEST_P(Equivalence, EveryKernelHasItsOperands) {
-  const Program program = bound_step(training_of(GetParam())).program;
+  const Program program = bound_step(training_of(GetParam())).program();
   for (const Program::Op& op : program.ops()) {
     if (op.kind != WorkKind::compute) continue;
     std::size_t operands = 0;

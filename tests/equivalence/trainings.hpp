@@ -89,20 +89,21 @@ inline BoundStep bound_step(const SmallTraining& training) {
 inline TrainingResult train(const SmallTraining& training, std::size_t steps,
                             std::optional<std::uint64_t> seed = {}) {
   const BoundStep step = bound_step(training);
-  TrainingInterpreter interpreter{step.program};
+  TrainingInterpreter interpreter{step.program()};
   const RankMemory memory = [&](Rank rank, const Slice& slice) {
     return interpreter.bytes(rank, slice);
   };
   fill_parameters(step, training.numbers, memory);
   TrainingResult result;
   Draw draw{seed.value_or(0)};
-  for (std::size_t s = 0; s < steps; ++s) {
+  for (std::size_t s = 0; s < steps; s += step.steps) {
     fill_batch(step, training.model, training.numbers, s, memory);
     if (seed)
-      interpreter.run(random_order(step.program, draw));
+      interpreter.run(random_order(step.program(), draw));
     else
       interpreter.run();
-    result.losses.push_back(read_loss(step, memory));
+    const std::vector<double> losses = read_losses(step, memory);
+    result.losses.insert(result.losses.end(), losses.begin(), losses.end());
   }
   result.parameters = read_parameters(step, training.model, memory);
   return result;
