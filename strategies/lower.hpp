@@ -116,6 +116,7 @@ struct StepProgram {
   LargeVector<OpTag> tags;                      // by OpId
   std::vector<OpNote> notes;                    // by OpId, when they were asked for
   std::vector<Role> roles;
+  bool is_crowded = false;  // exchanges of different streams or ranks may meet on a link
 };
 
 struct StepPlan;
