@@ -7,6 +7,8 @@ namespace rehearse {
 
 /// Embeddings, positions and losses.
 void run_end(Kernel kernel, CallOperands& operands);
+/// Sparse gradients.
+void run_compression(Kernel kernel, CallOperands& operands);
 /// Norms of gradients and optimizers.
 void run_update(Kernel kernel, CallOperands& operands);
 

@@ -1,4 +1,5 @@
-// The names of kernels and what they do to their operands, in the order of the enum.
+// The names of kernels and what they do to their operands, in the order of the
+// enum.
 #include "sim/kernel_list.hpp"
 
 #include <algorithm>
@@ -33,6 +34,11 @@ constexpr std::array entries{
     KernelEntry{"rms_norm_weights", "rrrm"},
     KernelEntry{"attention", "rrrww"},
     KernelEntry{"attention_backward", "rrrrrrwww"},
+    KernelEntry{"attention_pairs", "rrw"},
+    KernelEntry{"attention_over_keys", "rrw"},
+    KernelEntry{"attention_over_queries", "rrw"},
+    KernelEntry{"attention_softmax", "rw"},
+    KernelEntry{"attention_softmax_backward", "rrw"},
     KernelEntry{"embedding", "rrw"},
     KernelEntry{"embedding_backward", "rrm"},
     KernelEntry{"add_positions", "rm"},
@@ -56,8 +62,14 @@ constexpr std::array entries{
     KernelEntry{"lamb_update", "rrmmrw"},
     KernelEntry{"layer_squares", "rrw"},
     KernelEntry{"lamb_apply", "mrrr"},
+    KernelEntry{"dgc_clip", "m"},
+    KernelEntry{"dgc_accumulate", "rmm"},
+    KernelEntry{"dgc_sample", "rrw"},
+    KernelEntry{"dgc_sort", "rw"},
+    KernelEntry{"dgc_select", "mmrw"},
+    KernelEntry{"dgc_add", "rm"},
 };
-static_assert(entries.size() == static_cast<std::size_t>(Kernel::lamb_apply) + 1);
+static_assert(entries.size() == static_cast<std::size_t>(Kernel::dgc_add) + 1);
 
 }  // namespace
 

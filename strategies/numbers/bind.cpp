@@ -1,9 +1,11 @@
-// Op by op, in the order of the program: what is it, whose is it, which slices does it touch.
+// Op by op, in the order of the program: what is it, whose is it, which slices
+// does it touch.
 #include "strategies/numbers/bind.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "sim/assert.hpp"
@@ -98,7 +100,10 @@ class Binder {
     if (step_.notes[index(id)].purpose != Purpose::layer) {
       UpdateSite update = update_site(op.rank);
       if (summed_.insert(op.rank).second) update.sum_microbatches();
-      update.bind(name);
+      if (step_.notes[index(id)].purpose == Purpose::compress)
+        update.bind_compressed(name, compressed(id), sorts_of(op, name));
+      else
+        update.bind(name);
       return step_.program.bind_compute(id, update.calls.accesses(), update.calls.calls());
     }
     PieceSite piece = site(id, op.rank);
@@ -120,7 +125,8 @@ class Binder {
       bind_end(piece, name);
   }
 
-  // The same slice on both ends. Under sequence parallelism each tensor rank sends its own rows.
+  // The same slice on both ends. Under sequence parallelism each tensor rank
+  // sends its own rows.
   void bind_message(OpId id, const Program::Op& op) {
     const OpTag& tag = step_.tags[index(id)];
     const bool forward = step_.program.names()[op.label.name] == "SEND_F";
@@ -163,6 +169,11 @@ class Binder {
       case Purpose::gather:
         data = model_.buffers.state(StateKind::parameters, bucket);
         break;
+      case Purpose::compress:
+        data = update_site(op.rank).packets(compressed(id));
+        if (plan_.scenario.compression.method == CompressionKind::fp16)
+          step_.program.set_numbers(id, Combine::sum, Precision::fp16);
+        break;
       case Purpose::partial_gradients:
         data = update_site(op.rank).partial();
         break;
@@ -178,6 +189,24 @@ class Binder {
     step_.program.bind_collective(id, data, {});
   }
 
+  // Buckets follow one another to the end of their stage.
+  Run compressed(OpId id) {
+    const OpNote& note = step_.notes[index(id)];
+    const Run stage = model_.layout.run(note.stage);
+    if (buckets_.empty())
+      for (const OpNote& each : step_.notes)
+        if (each.purpose == Purpose::compress) buckets_.emplace(each.stage, each.begin.count() / 4);
+    const std::int64_t begin = note.begin.count() / 4;
+    const auto next = buckets_.upper_bound({note.stage, begin});
+    const bool is_last = next == buckets_.end() || next->first != note.stage;
+    return {stage.group, stage.begin + begin, (is_last ? stage.size : next->second) - begin};
+  }
+
+  // A radix sort is four kernels of one name.
+  std::size_t sorts_of(const Program::Op& op, std::string_view name) {
+    return name == "dgc.sort" ? sorts_[op.rank]++ % 4 : 0;
+  }
+
   // Copies of a shard lie at the same place on all ranks of the group.
   Run shard(Rank rank, const OpNote& note, const Run& bucket) const {
     for (const Run& run : ownership_.runs(rank, note.stage))
@@ -186,9 +215,11 @@ class Binder {
               bucket.begin + bucket.size * static_cast<std::int64_t>(plan_.size(Family::shards)))
         return run;
     throw InputError(
-        fmt::format("copies of shards are averaged {} bytes at a time, and the shards of this "
+        fmt::format("copies of shards are averaged {} bytes at a "
+                    "time, and the shards of this "
                     "bucket are not all "
-                    "as long; make bucket_size and the model's parameters multiples of {} bytes",
+                    "as long; make bucket_size and the model's "
+                    "parameters multiples of {} bytes",
                     4 * bucket.size, 4 * plan_.size(Family::shards)));
   }
 
@@ -198,7 +229,8 @@ class Binder {
     return end_exchange(piece, name);
   }
 
-  // Inputs, losses and parameters of a rank, for those who fill and read its buffers.
+  // Inputs, losses and parameters of a rank, for those who fill and read its
+  // buffers.
   void describe(Rank rank, BoundStep& bound) {
     const Coordinates at = plan_.placement.coordinates(rank);
     const Schedule& schedule = plan_.schedule;
@@ -220,7 +252,8 @@ class Binder {
     }
   }
 
-  // Of parts that several ranks update alike the first counts; of tied tables the first stage's.
+  // Of parts that several ranks update alike the first counts; of tied tables
+  // the first stage's.
   void describe_tensor(Rank rank, const Coordinates& at, std::uint32_t layer, std::uint32_t tensor,
                        BoundStep& bound) {
     const Run whole = model_.layout.run(layer, tensor);
@@ -286,6 +319,8 @@ class Binder {
   std::int64_t count_ = 1;
   const std::vector<LocalStep> schedule_ = local_schedule(plan_.scenario.local_sgd);
   LocalStep kind_ = LocalStep::synchronous;
+  std::set<std::pair<std::uint32_t, std::int64_t>> buckets_;  // compressed: stage and begin
+  std::map<Rank, std::size_t> sorts_;                         // kernels so far
   std::set<Rank> summed_;  // whose micro-batches' gradients have been added up
   std::set<std::tuple<std::size_t, std::size_t, std::uint32_t, std::int64_t>> owners_;
 };

@@ -1,11 +1,13 @@
-// Gives the ops of a lowered step their buffers and kernels, so that an executor can train with the
-// very Program that the simulators time. A pass: it adds to ops, and changes no op and no edge.
+// Gives the ops of a lowered step their buffers and kernels, so that an
+// executor can train with the very Program that the simulators time. A pass: it
+// adds to ops, and changes no op and no edge.
 //
-//   lower_step(plan, network, bindable) ─▶ StepProgram with notes ─bind─▶ BoundStep ─▶ executor
+//   lower_step(plan, network, bindable) ─▶ StepProgram with notes ─bind─▶
+//   BoundStep ─▶ executor
 //
-// One Program is one step (several in a row for local SGD): parameters, moments and the StepState
-// stay in their buffers from step to step; before each the input buffers are filled
-// (training_data.hpp), behind it the loss is read.
+// One Program is one step (several in a row for local SGD): parameters, moments
+// and the StepState stay in their buffers from step to step; before each the
+// input buffers are filled (training_data.hpp), behind it the loss is read.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +29,8 @@ struct TrainingNumbers {
   friend bool operator==(const TrainingNumbers&, const TrainingNumbers&) = default;
 };
 
-/// How a step must be lowered to be bound: every rank, every kernel, whole collectives.
+/// How a step must be lowered to be bound: every rank, every kernel, whole
+/// collectives.
 inline constexpr LowerOptions bindable{
     .grain = Grain::kernels, .fold = false, .collectives = Collectives::whole, .notes = true};
 
@@ -43,8 +46,8 @@ struct Feed {
   std::uint32_t step = 0;                      // of those in the program
 };
 
-/// A part of a parameter tensor on a rank that is up to date behind a step: the one that updates
-/// it.
+/// A part of a parameter tensor on a rank that is up to date behind a step: the
+/// one that updates it.
 struct ParameterPart {
   std::uint32_t layer = 0, tensor = 0;  // of ModelLayout
   Rank rank{};
@@ -74,11 +77,13 @@ struct BoundStep {
   const Program& program() const { return step.program; }
 };
 
-/// Why a plan cannot be run with numbers: combinations for which there are no kernels, or whose
-/// step leaves an exchange out that numbers would need. Empty: it can.
+/// Why a plan cannot be run with numbers: combinations for which there are no
+/// kernels, or whose step leaves an exchange out that numbers would need.
+/// Empty: it can.
 std::vector<std::string> binding_problems(const StepPlan& plan, const Workload& workload);
 
-/// `step` is the plan's, lowered as `bindable`. Throws InputError with binding_problems().
+/// `step` is the plan's, lowered as `bindable`. Throws InputError with
+/// binding_problems().
 BoundStep bind(const StepPlan& plan, const Workload& workload, StepProgram step,
                const TrainingNumbers& numbers);
 

@@ -1,10 +1,13 @@
-// A transformer block. Its two halves are alike: a norm, products cut by columns, something in
-// between, a product cut by rows, the residual sum. Tensors are named after the half they are in.
+// A transformer block. Its two halves are alike: a norm, products cut by
+// columns, something in between, a product cut by rows, the residual sum.
+// Tensors are named after the half they are in.
 //
-//   x ─norm─▶ normed ═[gather]═ qkv ─▶ core ─▶ out ═[reduce]═ residual ─▶ middle ─▶ … ─▶ x'
+//   x ─norm─▶ normed ═[gather]═ qkv ─▶ core ─▶ out ═[reduce]═ residual ─▶
+//   middle ─▶ … ─▶ x'
 //
-// Under sequence parallelism a rank has its own rows of x, normed, out, middle and their gradients,
-// and [gather] and [reduce] are in place: own rows are a part of the whole tensor.
+// Under sequence parallelism a rank has its own rows of x, normed, out, middle
+// and their gradients, and [gather] and [reduce] are in place: own rows are a
+// part of the whole tensor.
 #include <cmath>
 
 #include "sim/assert.hpp"
@@ -15,7 +18,8 @@ namespace rehearse {
 
 namespace {
 
-// A product with one input and several matrices beside each other: queries, keys and values.
+// A product with one input and several matrices beside each other: queries,
+// keys and values.
 struct Matrix {
   std::string_view name;
   std::int64_t width = 0;
@@ -69,7 +73,15 @@ class Block {
   bool columns(const Columns& product, std::string_view rest, bool adds_bias);
   bool row(std::string_view half, std::string_view rest, std::string_view weight, const Slice& x,
            const Slice& x_gradient, std::int64_t inputs);
-  void core(bool backward);
+  // What the core of attention reads and writes, whichever kernels it is made of.
+  struct Core {
+    Slice q, k, v, dq, dk, dv, context, dcontext;
+    CallList::Sizes sizes;
+    CallList::Numbers scale;
+  };
+  Core core();
+  void flash(bool backward);
+  void plain(std::string_view rest);
   void turn(bool back);
   void activation(bool backward);
 
@@ -182,37 +194,68 @@ void Block::turn(bool back) {
   }
 }
 
-// Selective recomputation makes the context and the sums of exponentials again.
-void Block::core(bool backward) {
+Block::Core Block::core() {
   const Columns products = qkv();
   const auto find = [&](std::size_t i, std::string_view suffix, const Slice& plain) {
     const Matrix& matrix = products.matrices[i];
-    if (m_.learned_positions || i == 2) return plain;
+    if (m_.learned_positions) return plain;
     return site_.tensor(std::string{matrix.name} + ".turned" + std::string{suffix},
                         rows_ * matrix.width);
   };
-  const Slice q = find(0, "", products.matrices[0].y), k = find(1, "", products.matrices[1].y),
-              v = products.matrices[2].y;
+  const std::vector<Matrix>& three = products.matrices;
   const std::int64_t numbers = rows_ * heads_ * m_.head_size;
-  const Slice context = site_.recomputed("attention.context", numbers);
+  return {.q = find(0, "", three[0].y),
+          .k = find(1, "", three[1].y),
+          .v = three[2].y,
+          .dq = find(0, ".gradient", three[0].y_gradient),
+          .dk = find(1, ".gradient", three[1].y_gradient),
+          .dv = three[2].y_gradient,
+          // Selective recomputation makes the context again, too.
+          .context = site_.recomputed("attention.context", numbers),
+          .dcontext = site_.tensor("attention.context.gradient", numbers),
+          .sizes = {site_.how().micro_batch, site_.how().seq_length, site_.how().seq_length, heads_,
+                    key_heads_, m_.head_size, m_.causal ? 1 : 0},
+          .scale = {1 / std::sqrt(static_cast<double>(m_.head_size))}};
+}
+
+void Block::flash(bool backward) {
+  const Core c = core();
   const Slice sums = site_.recomputed("attention.log_sums", rows_ * heads_);
-  const CallList::Sizes sizes{site_.how().micro_batch,
-                              site_.how().seq_length,
-                              site_.how().seq_length,
-                              heads_,
-                              key_heads_,
-                              m_.head_size,
-                              m_.causal ? 1 : 0};
-  const double scale = 1 / std::sqrt(static_cast<double>(m_.head_size));
   if (backward)
-    site_.calls.add(
-        Kernel::attention_backward,
-        {q, k, v, context, sums, site_.tensor("attention.context.gradient", numbers),
-         find(0, ".gradient", products.matrices[0].y_gradient),
-         find(1, ".gradient", products.matrices[1].y_gradient), products.matrices[2].y_gradient},
-        sizes, {scale});
+    site_.calls.add(Kernel::attention_backward,
+                    {c.q, c.k, c.v, c.context, sums, c.dcontext, c.dq, c.dk, c.dv}, c.sizes,
+                    c.scale);
   else
-    site_.calls.add(Kernel::attention, {q, k, v, context, sums}, sizes, {scale});
+    site_.calls.add(Kernel::attention, {c.q, c.k, c.v, c.context, sums}, c.sizes, c.scale);
+}
+
+// With the scores of all pairs in memory.
+void Block::plain(std::string_view rest) {
+  const Core c = core();
+  const std::int64_t pairs = rows_ * heads_ * site_.how().seq_length;
+  const Slice scores = site_.recomputed("attention.scores", pairs);
+  const Slice p = site_.recomputed("attention.softmax", pairs);
+  const Slice dscores = site_.tensor("attention.scores.gradient", pairs);
+  const Slice dp = site_.tensor("attention.softmax.gradient", pairs);
+  const auto call = [&](Kernel kernel, const Slice& a, const Slice& b, const Slice& to) {
+    site_.calls.add(kernel, {a, b, to}, c.sizes, c.scale);
+  };
+  if (rest == "scores")
+    call(Kernel::attention_pairs, c.q, c.k, scores);
+  else if (rest == "softmax")
+    site_.calls.add(Kernel::attention_softmax, {scores, p}, c.sizes, c.scale);
+  else if (rest == "context")
+    call(Kernel::attention_over_keys, p, c.v, c.context);
+  else if (rest == "context.dgrad_scores")
+    call(Kernel::attention_pairs, c.dcontext, c.v, dp);
+  else if (rest == "context.dgrad_values")
+    call(Kernel::attention_over_queries, p, c.dcontext, c.dv);
+  else if (rest == "softmax.grad")
+    call(Kernel::attention_softmax_backward, p, dp, dscores);
+  else if (rest == "scores.dgrad_queries")
+    call(Kernel::attention_over_keys, dscores, c.k, c.dq);
+  else
+    call(Kernel::attention_over_queries, dscores, c.q, c.dk);
 }
 
 void Block::attention(std::string_view piece) {
@@ -227,9 +270,10 @@ void Block::attention(std::string_view piece) {
                site_.tensor("attention.context.gradient", rows_ * inputs), inputs));
   } else if (rest.starts_with("rope")) {
     turn(rest == "rope.grad");
+  } else if (rest.starts_with("flash")) {
+    flash(rest == "flash.grad");
   } else {
-    ASSERT(rest == "flash" || rest == "flash.grad");
-    core(rest == "flash.grad");
+    plain(rest);
   }
 }
 

@@ -1,4 +1,5 @@
-// Numbers are dealt out as they are first asked for: the same step, the same numbers.
+// Numbers are dealt out as they are first asked for: the same step, the same
+// numbers.
 #include "strategies/numbers/buffers.hpp"
 
 #include "sim/assert.hpp"

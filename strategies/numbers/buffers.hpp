@@ -1,6 +1,7 @@
-// Numbers for the buffers of a step. What a layer computes for a micro-batch lies in an arena of
-// its own, so that nothing is overwritten while somebody may still read it; buffers have the same
-// number and shape on every rank that has them.
+// Numbers for the buffers of a step. What a layer computes for a micro-batch
+// lies in an arena of its own, so that nothing is overwritten while somebody
+// may still read it; buffers have the same number and shape on every rank that
+// has them.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ class BufferBook {
   /// Of those that have been asked for: what outlasts a step.
   std::vector<Slice> kept_states(const Run& run) const;
 
-  /// A named tensor of a layer and a micro-batch; `again`: as recomputed for the backward pass.
+  /// A named tensor of a layer and a micro-batch; `again`: as recomputed for
+  /// the backward pass.
   struct Arena {
     std::uint32_t layer = 0, microbatch = 0;
     bool again = false;

@@ -1,8 +1,10 @@
-// A layer of an MLP. Over tensor ranks layers are cut by columns and by rows in turn: a column
-// layer adds its part of the bias with its product, a row layer behind the sum over ranks.
+// A layer of an MLP. Over tensor ranks layers are cut by columns and by rows in
+// turn: a column layer adds its part of the bias with its product, a row layer
+// behind the sum over ranks.
 //
-//   forward   stream(0) ─fc─▶ [all-reduce] ─bias, relu─▶ stream(1)         last: ─▶ logits ─▶ loss
-//   backward  stream_gradient(1) ─relu.grad─▶ out.gradient ─▶ stream_gradient(0), weights
+//   forward   stream(0) ─fc─▶ [all-reduce] ─bias, relu─▶ stream(1) last: ─▶
+//   logits ─▶ loss backward  stream_gradient(1) ─relu.grad─▶ out.gradient ─▶
+//   stream_gradient(0), weights
 #include "sim/assert.hpp"
 #include "strategies/numbers/site.hpp"
 

@@ -1,5 +1,6 @@
-// The ends of a transformer: embedding, last norm, head and loss. The vocabulary is cut over the
-// tensor ranks: each looks up and scores its own words.
+// The ends of a transformer: embedding, last norm, head and loss. The
+// vocabulary is cut over the tensor ranks: each looks up and scores its own
+// words.
 #include <algorithm>
 
 #include "sim/assert.hpp"

@@ -1,12 +1,14 @@
-// Where parameters lie. A stage has one run of numbers, and its gradients, its optimizer's moments
-// and their updates lie in runs of the same shape, each in a buffer of its own:
+// Where parameters lie. A stage has one run of numbers, and its gradients, its
+// optimizer's moments and their updates lie in runs of the same shape, each in
+// a buffer of its own:
 //
-//   [ last layer's tensors | … | first layer's tensors ]     the order of the backward pass, so
-//   that [ bucket 0 | bucket 1 | bucket 2 |    …            ]     buckets are slices
+//   [ last layer's tensors | … | first layer's tensors ]     the order of the
+//   backward pass, so that [ bucket 0 | bucket 1 | bucket 2 |    …            ]
+//   buckets are slices
 //
-// Where the last stage holds a copy of the first one's table (tied embeddings), the two runs share
-// their buffers' numbers and begin so that the table has the same place in both: one collective
-// names one slice for all its ranks.
+// Where the last stage holds a copy of the first one's table (tied embeddings),
+// the two runs share their buffers' numbers and begin so that the table has the
+// same place in both: one collective names one slice for all its ranks.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +40,8 @@ class ModelLayout {
   Run run(std::uint32_t layer, std::size_t number) const;
   Run run(std::uint32_t layer, std::string_view name) const;
   Run run(std::uint32_t stage) const { return stages_[stage]; }
-  /// The layer that holds the table that a tied head reads on its own pipeline rank.
+  /// The layer that holds the table that a tied head reads on its own pipeline
+  /// rank.
   std::uint32_t table_of_head() const { return table_of_head_; }
   bool is_tied() const { return is_tied_; }
 

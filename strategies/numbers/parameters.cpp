@@ -1,5 +1,6 @@
-// The tensors of each kind of layer. Starting values are even draws from ±1/√inputs, as PyTorch's
-// linear layers have them; norms begin near one, tables near zero.
+// The tensors of each kind of layer. Starting values are even draws from
+// ±1/√inputs, as PyTorch's linear layers have them; norms begin near one,
+// tables near zero.
 #include "strategies/numbers/parameters.hpp"
 
 #include <cmath>

@@ -16,6 +16,12 @@ void CallList::add(Kernel kernel, std::initializer_list<Slice> operands, const S
                     .numbers = numbers});
 }
 
+void CallList::cast(const Slice& x, const Slice& y, Precision narrow) {
+  add(Kernel::scale, {x, y}, {}, {1});
+  calls_.back().narrow = narrow;
+  calls_.back().narrow_operands = x.size < y.size ? 1 : 2;
+}
+
 Slice PieceSite::tensor(std::string_view name, std::int64_t numbers) {
   return bytes(name, 4 * numbers);
 }
@@ -34,7 +40,8 @@ Slice PieceSite::recomputed(std::string_view name, std::int64_t numbers) {
 }
 
 Slice PieceSite::stream(std::uint32_t side, std::int64_t numbers) {
-  // What leaves a layer that runs again has been handed on already: the copy is its own.
+  // What leaves a layer that runs again has been handed on already: the copy is
+  // its own.
   if (side == 1 && again_) return tensor("stream.again", numbers);
   return model_.buffers.tensor({layer_ + side, microbatch_, false}, "stream", Bytes{4 * numbers});
 }

@@ -1,5 +1,5 @@
-// Where a piece of a layer is bound: a rank, a layer, a micro-batch. It finds the slices of tensors
-// by their names and collects the calls of the op.
+// Where a piece of a layer is bound: a rank, a layer, a micro-batch. It finds
+// the slices of tensors by their names and collects the calls of the op.
 #pragma once
 
 #include <array>
@@ -23,6 +23,8 @@ class CallList {
 
   void add(Kernel kernel, std::initializer_list<Slice> operands, const Sizes& sizes = {},
            const Numbers& numbers = {});
+  /// y = x, where one of the two is stored in 16 bits.
+  void cast(const Slice& x, const Slice& y, Precision narrow);
   std::span<const Access> accesses() const { return accesses_; }
   std::span<const KernelCall> calls() const { return calls_; }
   bool empty() const { return calls_.empty(); }
@@ -41,13 +43,15 @@ struct BindingModel {
   double sample_weight = 1;  // of a token or a sample in the loss: 1 / those of the global batch
   Recompute recompute = Recompute::none;
   bool gradients_apart = false;  // by micro-batch (ZeRO from stage 2 on)
-  /// Gradients that have been written in this step, by rank: the next ones are added.
+  /// Gradients that have been written in this step, by rank: the next ones are
+  /// added.
   std::set<std::tuple<Rank, Buffer, std::int64_t>> written;
 };
 
 class PieceSite {
  public:
-  /// `again`: the layer's forward pass has run again for this. `backward`: not of the first one.
+  /// `again`: the layer's forward pass has run again for this. `backward`: not
+  /// of the first one.
   struct Where {
     Rank rank{};
     std::size_t tensor_place = 0;
@@ -72,7 +76,8 @@ class PieceSite {
   /// A tensor of fp32 that the layer computes; of bytes.
   Slice tensor(std::string_view name, std::int64_t numbers);
   Slice bytes(std::string_view name, std::int64_t bytes);
-  /// As the forward pass kept it, and as selective recomputation makes it again.
+  /// As the forward pass kept it, and as selective recomputation makes it
+  /// again.
   Slice kept(std::string_view name, std::int64_t numbers);
   Slice recomputed(std::string_view name, std::int64_t numbers);
   /// The rank's StepState: the loss is scaled as it says.
@@ -80,7 +85,8 @@ class PieceSite {
   /// What flows into the layer (0) or out of it (1), and its gradient.
   Slice stream(std::uint32_t side, std::int64_t numbers);
   Slice stream_gradient(std::uint32_t side, std::int64_t numbers);
-  /// This rank's rows of a tensor that sequence parallelism cuts; else all of it.
+  /// This rank's rows of a tensor that sequence parallelism cuts; else all of
+  /// it.
   Slice own(const Slice& whole) const;
 
   bool has(std::string_view name) const { return model_.layout.has(layer_, name); }
@@ -88,14 +94,16 @@ class PieceSite {
     return model_.layout.tensor(layer_, name);
   }
   Slice parameter(std::string_view name);
-  /// Its gradient, ready to be added to: cleared first where this is the step's first.
+  /// Its gradient, ready to be added to: cleared first where this is the step's
+  /// first.
   Slice gradient(std::string_view name);
   /// The same for a matrix product: the slice, and beta.
   std::pair<Slice, double> gradient_of_product(std::string_view name);
   /// The table of words, which a tied head shares with the embedding.
   void use_table_of_head() { parameters_of_ = model_.layout.table_of_head(); }
 
-  // Row-major products with weights [inputs, outputs]: y = x W, dx = dy W', dW += x' dy.
+  // Row-major products with weights [inputs, outputs]: y = x W, dx = dy W', dW
+  // += x' dy.
   struct ProductShape {
     std::int64_t rows = 0, inputs = 0, outputs = 0;
   };
@@ -119,15 +127,18 @@ class PieceSite {
   std::optional<std::uint32_t> parameters_of_;  // another layer than this
 };
 
-/// Binds a kernel of a layer; the data of an exchange of one. `piece` is its name.
+/// Binds a kernel of a layer; the data of an exchange of one. `piece` is its
+/// name.
 void bind_dense(PieceSite& site, std::string_view piece);
 Slice dense_exchange(PieceSite& site, std::string_view piece);
 void bind_block(PieceSite& site, std::string_view piece);
 Slice block_exchange(PieceSite& site, std::string_view piece);
-void bind_end(PieceSite& site, std::string_view piece);  // embedding, last norm, head
+void bind_end(PieceSite& site,
+              std::string_view piece);  // embedding, last norm, head
 Slice end_exchange(PieceSite& site, std::string_view piece);
 
-/// Norm kernels, which blocks and the end share: forward, gradient of the input, of the weights.
+/// Norm kernels, which blocks and the end share: forward, gradient of the
+/// input, of the weights.
 struct NormSlices {
   std::string_view name;  // of its weights
   Slice x, y, x_gradient, y_gradient;

@@ -1,4 +1,5 @@
-// Draws by counter (Philox): sample k of seed s is the same whoever asks for it.
+// Draws by counter (Philox): sample k of seed s is the same whoever asks for
+// it.
 #include "strategies/numbers/training_data.hpp"
 
 #include <algorithm>
@@ -65,7 +66,8 @@ std::vector<std::int32_t> draw_sequence(std::uint64_t seed, std::uint64_t number
                                         std::int64_t length, std::int64_t words) {
   const RandomWords draws{seed, sample_stream + number};
   const auto count = static_cast<std::uint64_t>(words);
-  // Multiplying by a number that shares no factor with the vocabulary is a permutation.
+  // Multiplying by a number that shares no factor with the vocabulary is a
+  // permutation.
   std::uint64_t factor = std::max<std::uint64_t>(2, count / 3);
   while (std::gcd(factor, count) != 1) ++factor;
   std::vector<std::int32_t> tokens;

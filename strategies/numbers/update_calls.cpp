@@ -97,8 +97,8 @@ void UpdateSite::copy_partial(bool back) {
   });
 }
 
-// Weights that several tensor ranks hold count once in all, and so does the table at both ends of a
-// pipeline.
+// Weights that several tensor ranks hold count once in all, and so does the
+// table at both ends of a pipeline.
 void UpdateSite::take_norm() {
   const Slice sum = model_.buffers.of_rank("squares", Bytes{8});
   calls.add(Kernel::zero, {sum});
@@ -141,7 +141,8 @@ void UpdateSite::elementwise(std::string_view piece) {
   end_update();
 }
 
-// The sum over replicas is the mean of what they have, each divided by their number before.
+// The sum over replicas is the mean of what they have, each divided by their
+// number before.
 void UpdateSite::end_update() {
   calls.add(Kernel::count_step, {state()});
   if (!averages_) return;

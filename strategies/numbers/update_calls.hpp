@@ -1,5 +1,5 @@
-// What happens to gradients and parameters between the last backward pass and the next step: sums
-// over ranks that share weights, the norm, the optimizer.
+// What happens to gradients and parameters between the last backward pass and
+// the next step: sums over ranks that share weights, the norm, the optimizer.
 #pragma once
 
 #include <map>
@@ -11,7 +11,8 @@
 
 namespace rehearse {
 
-/// What a rank updates of each of its stages: all, or the parts of buckets that ZeRO leaves it.
+/// What a rank updates of each of its stages: all, or the parts of buckets that
+/// ZeRO leaves it.
 class Ownership {
  public:
   Ownership(const StepPlan& plan, const StepProgram& step, const ModelLayout& layout);
@@ -39,6 +40,10 @@ class UpdateSite {
   /// Adds up the gradients of micro-batches that lie apart.
   void sum_microbatches();
   void bind(std::string_view piece);
+  /// Of a bucket of gradients that travels compressed; `number` counts its
+  /// kernels of this name.
+  void bind_compressed(std::string_view piece, const Run& bucket, std::size_t number);
+  Slice packets(const Run& bucket);
   Slice partial();  // gradients.pack leaves them here
   Slice norm() { return model_.buffers.of_rank("norm", Bytes{4}); }
 
@@ -54,6 +59,7 @@ class UpdateSite {
   void elementwise(std::string_view piece);
   void layerwise(std::string_view piece);
   void end_update();
+  void bind_sparse(std::string_view piece, const Run& bucket, std::size_t number);
   Slice state() { return model_.buffers.of_rank("state", Bytes{64}); }
   Slice slice(StateKind kind, const Run& run) { return model_.buffers.state(kind, run); }
 
@@ -66,8 +72,8 @@ class UpdateSite {
   bool averages_;  // the replicas' parameters are averaged behind this update
 };
 
-/// Whether a tensor's gradients are in parts on the tensor ranks: whole weights of blocks and of
-/// the last norm, where each rank sees its own tokens only.
+/// Whether a tensor's gradients are in parts on the tensor ranks: whole weights
+/// of blocks and of the last norm, where each rank sees its own tokens only.
 bool is_partial(const BindingModel& model, std::uint32_t layer, std::size_t tensor);
 
 /// The part of `run` that `other` covers; of size 0 if none.

@@ -1,5 +1,5 @@
-// What binding promises beyond the numbers: missing edges are found, what cannot be bound is told,
-// and a checkpoint goes on with the same bits.
+// What binding promises beyond the numbers: missing edges are found, what
+// cannot be bound is told, and a checkpoint goes on with the same bits.
 #include <gtest/gtest.h>
 
 #include "sim/error.hpp"
@@ -37,8 +37,9 @@ OpId waiting(const Program& program, std::string_view name, WorkKind kind) {
 TEST(MissingEdge, IsFoundByVerify) {
   const Program whole = bound_step(hybrid()).program();
   ASSERT_FALSE(verify(whole));
-  // A message that is not waited for, an exchange that begins before its input, an optimizer that
-  // does not wait for gradients, a forward pass that does not wait for parameters.
+  // A message that is not waited for, an exchange that begins before its input,
+  // an optimizer that does not wait for gradients, a forward pass that does not
+  // wait for parameters.
   for (const auto& [name, kind] : {std::pair{"SEND_F", WorkKind::transfer},
                                    {"SEND_B", WorkKind::transfer},
                                    {"attention.norm", WorkKind::compute},
@@ -66,7 +67,7 @@ TEST(BoundProgram, ComesBackFromItsText) {
 TEST(BindingProblems, AreToldAllAtOnce) {
   SmallTraining training{.model = small_gpt(2)};
   training.scenario.training.dropout = 0.1;
-  training.scenario.training.flash_attention = false;
+  training.scenario.training.loss_scaling = LossScaling::dynamic;
   try {
     bound_step(training);  // and bf16, which is the default
     FAIL();

@@ -1,5 +1,6 @@
-// Local SGD on numbers against the algorithm written down: replicas that go on by themselves with
-// their own samples, and average their parameters (not their momentum) now and then.
+// Local SGD on numbers against the algorithm written down: replicas that go on
+// by themselves with their own samples, and average their parameters (not their
+// momentum) now and then.
 #include "strategies/local_sgd.hpp"
 
 #include <gtest/gtest.h>
@@ -97,7 +98,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"tensor_parallel", small_mlp(), OptimizerKind::momentum, {.interval = 2}, 4, 2}),
     [](const auto& which) { return which.param.name; });
 
-// Averages now and then reach what the synchronous training reaches, to a tenth.
+// Averages now and then reach what the synchronous training reaches, to a
+// tenth.
 TEST(LocalTraining, Learns) {
   const auto last = [](std::size_t interval) {
     SmallTraining training =

@@ -1,5 +1,6 @@
-// The models once more, as plain as can be: scalars in fp64 on a tape that knows the derivative of
-// each of its few operations. Nothing here is shared with kernels or strategies but the data.
+// The models once more, as plain as can be: scalars in fp64 on a tape that
+// knows the derivative of each of its few operations. Nothing here is shared
+// with kernels or strategies but the data.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// One device's training against models, gradients and optimizers written once more in plain fp64.
+// One device's training against models, gradients and optimizers written once
+// more in plain fp64.
 #include <gtest/gtest.h>
 
 #include "tests/equivalence/plain_training.hpp"

@@ -1,5 +1,6 @@
-// Every lossless strategy leaves the parameters that one device leaves with the same global batch:
-// the very Programs that are simulated, run on numbers for 20 steps.
+// Every lossless strategy leaves the parameters that one device leaves with the
+// same global batch: the very Programs that are simulated, run on numbers for
+// 20 steps.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -25,8 +26,9 @@ void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
 constexpr std::size_t global_batch = 8, steps = 20;
 
-// GPT's keys have a bias whose gradient is zero but for rounding. Adam would divide that noise by
-// its own size, and every order of additions would train another bias; momentum leaves it small.
+// GPT's keys have a bias whose gradient is zero but for rounding. Adam would
+// divide that noise by its own size, and every order of additions would train
+// another bias; momentum leaves it small.
 SmallTraining on_one_device(Model model, OptimizerKind optimizer) {
   SmallTraining training{.model = model == Model::mlp   ? small_mlp()
                                   : model == Model::gpt ? small_gpt(4)
@@ -98,6 +100,9 @@ Change overlap(Bytes bucket = 2000_B) {
 Change recompute(Recompute how) {
   return [=](Scenario& s) { s.parallelism.recompute = how; };
 }
+Change in_parts() {
+  return [](Scenario& s) { s.training.flash_attention = false; };
+}
 Change by(OptimizerKind optimizer) {
   return [=](Scenario& s) { s.training.optimizer = optimizer; };
 }
@@ -126,7 +131,7 @@ std::vector<Row> mlp_rows() {
     {"mlp_zero1_dp3", mlp, 3, 2, {zero(1), [](Scenario& s) { s.training.global_batch_size = 6; }}},
     {"mlp_zero2_clipped", mlp, 4, 1, {zero(2), clip(0.05)}},
     {"mlp_zero3_overlap", mlp, 4, 1, {zero(3), overlap()}},
-    {"mlp_zero3_broadcast", mlp, 2, 2, {zero(3), [](Scenario& s) {
+    {"mlp_zero2_broadcast", mlp, 2, 2, {zero(2), [](Scenario& s) {
        s.parallelism.broadcast_parameters = true; }}},
     {"mlp_recompute_zbh1", mlp, 2, 2, {pipeline("ZBH1"), recompute(Recompute::full)}},
   };
@@ -153,6 +158,9 @@ std::vector<Row> gpt_rows() {
     {"gpt_pp2_dp2_overlap", gpt, 4, 1, {pipeline("1F1B"), overlap()}},
     {"gpt_tp2_pp2_dp2_sequence", gpt, 8, 1, {sequence(), pipeline("1F1B"), overlap()}},
     {"gpt_selective", gpt, 1, 2, {recompute(Recompute::selective)}},
+    {"gpt_plain_attention", gpt, 2, 2, {in_parts()}},
+    {"gpt_plain_attention_selective_tp2", gpt, 2, 2,
+     {in_parts(), sequence(), recompute(Recompute::selective)}},
     {"gpt_recompute_tp2", gpt, 2, 2, {sequence(), recompute(Recompute::full)}},
     {"gpt_fused_kernels", gpt, 2, 2, {overlap(), [](Scenario& s) {
        s.training.fusion = Fusion::elementwise; }}},
@@ -172,6 +180,7 @@ std::vector<Row> llama_rows() {
     {"llama_dp2_lamb", llama, 2, 2, {by(OptimizerKind::lamb)}},
     {"llama_dp2_lars_overlap", llama, 2, 2, {by(OptimizerKind::lars), overlap()}},
     {"llama_tp2_sequence", llama, 2, 4, {sequence()}},
+    {"llama_plain_attention_recompute", llama, 2, 4, {in_parts(), full}},
     {"llama_zero1_overlap", llama, 4, 1, {zero(1), overlap()}},
     {"llama_zero1_tp2_sequence", llama, 4, 2, {zero(1), sequence()}},
     {"llama_zero1_zbv", llama, 4, 1, {zero(1), pipeline("ZBVZeroBubble"), overlap()}},
@@ -226,7 +235,8 @@ TEST_P(Equivalence, AnyLegalOrderGivesTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(All, Equivalence, testing::ValuesIn(rows()),
                          [](const auto& row) { return row.param.name; });
 
-// The step with numbers is the simulated one: same ops, same edges, nothing more.
+// The step with numbers is the simulated one: same ops, same edges, nothing
+// more.
 TEST_P(Equivalence, IsTheSimulatedStep) {
   const SmallTraining training = training_of(GetParam());
   LoweredTraining lowered{training};
@@ -244,7 +254,8 @@ TEST_P(Equivalence, IsTheSimulatedStep) {
     if (model.kind == WorkKind::compute) {
       ASSERT_EQ(bound.compute(real), simulated.program.compute(model)) << i;
     }
-    // A collective is one flow there and whole here; its size is what the tags say.
+    // A collective is one flow there and whole here; its size is what the tags
+    // say.
     if (real.kind == WorkKind::collective) {
       ASSERT_EQ(bound.collective(real).data.size, simulated.tags[i].bytes) << i;
     }

@@ -1,5 +1,6 @@
-// Runs bound Programs on real numbers, one op after another: in program order, or in any order that
-// streams and edges allow. Slow and plain on purpose; executors are held to it.
+// Runs bound Programs on real numbers, one op after another: in program order,
+// or in any order that streams and edges allow. Slow and plain on purpose;
+// executors are held to it.
 #pragma once
 
 #include <algorithm>
@@ -54,20 +55,33 @@ class TrainingInterpreter {
 
   void transfer(const Transfer& work) {
     const Connection& way = program_[work.connection];
-    combine(bytes(way.source, work.source()), bytes(way.target, work.target()), work.combine);
+    combine(bytes(way.source, work.source()), bytes(way.target, work.target()), work.combine,
+            work.numbers);
   }
 
-  static void combine(std::span<const std::byte> from, std::span<std::byte> to, Combine how) {
+  static void combine(std::span<const std::byte> from, std::span<std::byte> to, Combine how,
+                      Precision numbers) {
     if (how == Combine::overwrite) {
       std::ranges::copy(from, to.begin());
       return;
     }
+    if (numbers == Precision::fp16) return add_fp16(from, to);
     for (std::size_t i = 0; i + 4 <= to.size(); i += 4) {
       float a = 0, b = 0;
       std::memcpy(&a, from.data() + i, 4);
       std::memcpy(&b, to.data() + i, 4);
       const float c = how == Combine::sum ? a + b : std::max(a, b);
       std::memcpy(to.data() + i, &c, 4);
+    }
+  }
+
+  static void add_fp16(std::span<const std::byte> from, std::span<std::byte> to) {
+    for (std::size_t i = 0; i + 2 <= to.size(); i += 2) {
+      Fp16 a{}, b{};
+      std::memcpy(&a, from.data() + i, 2);
+      std::memcpy(&b, to.data() + i, 2);
+      b = to_fp16(to_float(a) + to_float(b));
+      std::memcpy(to.data() + i, &b, 2);
     }
   }
 
@@ -90,14 +104,15 @@ class TrainingInterpreter {
       for (std::size_t i = 0; i < ranks; ++i)
         std::memcpy(result.data() + part(i).first, data[i].data() + part(i).first, part(i).second);
     if (work.kind == CollectiveKind::all_reduce || work.kind == CollectiveKind::reduce_scatter)
-      for (std::size_t i = 1; i < ranks; ++i) combine(data[i], result, work.combine);
+      for (std::size_t i = 1; i < ranks; ++i) combine(data[i], result, work.combine, work.numbers);
     for (std::size_t i = 0; i < ranks; ++i) {
       const auto [begin, size] = work.kind == CollectiveKind::reduce_scatter
                                      ? part(i)
                                      : std::pair{std::size_t{0}, result.size()};
       const auto own = bytes(work.group[i], work.data);
       std::memcpy(own.data() + begin, result.data() + begin, size);
-      // What a reduce-scatter leaves elsewhere is nobody's business: make it useless.
+      // What a reduce-scatter leaves elsewhere is nobody's business: make it
+      // useless.
       if (work.kind == CollectiveKind::reduce_scatter) {
         std::memset(own.data(), 0xff, begin);
         std::memset(own.data() + begin + size, 0xff, own.size() - begin - size);

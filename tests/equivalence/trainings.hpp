@@ -1,5 +1,5 @@
-// Small trainings for the equivalence tests: a scenario in a few words, bound and run for some
-// steps.
+// Small trainings for the equivalence tests: a scenario in a few words, bound
+// and run for some steps.
 #pragma once
 
 #include <string>
@@ -46,7 +46,8 @@ inline Workload small_llama(std::int64_t layers = 2) {
   return model;
 }
 
-/// The plan and its lowered step, on GPUs around a switch; both refer to what it holds.
+/// The plan and its lowered step, on GPUs around a switch; both refer to what
+/// it holds.
 class LoweredTraining {
  public:
   explicit LoweredTraining(const SmallTraining& training)
