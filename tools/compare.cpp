@@ -64,13 +64,13 @@ void compare_with_run(const Options& options) {
   const ShapedRoofline cost;
   StepPredictor predictor(loaded.topology, cost);
   Routing routing{loaded.topology};
-  const HostStep step = host_step(loaded, predictor, routing);
-  if (!is_paced) check_that_it_computes(step);
+  const HostCompute compute = is_paced ? HostCompute::paced : HostCompute::calls;
+  const HostStep step = host_step(loaded, predictor, routing, compute);
   progress.show("predicting");
   const Timeline predicted = FastSimulator{routing, cost}.run(step.program);
   progress.show("running");
   const HostSteps done = run_steps(step, loaded, ranks,
-                                   {.compute = is_paced ? HostCompute::paced : HostCompute::calls,
+                                   {.compute = compute,
                                     .steps = *counted("--steps", options.steps, 100'000),
                                     .stop = [&] { return interrupt.was_interrupted(); }});
   progress.show("");

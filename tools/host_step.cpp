@@ -12,9 +12,16 @@
 
 namespace rehearse {
 
-HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routing& routing) {
+HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routing& routing,
+                   HostCompute compute) {
   HostStep step;
-  step.whole = predictor.whole_program(loaded.scenario, loaded.workload);
+  if (compute == HostCompute::calls) {
+    step.bound = bound_step_of(loaded.scenario, loaded.workload, loaded.topology, ShapedRoofline{},
+                               TrainingNumbers{});
+    step.whole = step.bound->step;
+  } else {
+    step.whole = predictor.whole_program(loaded.scenario, loaded.workload);
+  }
   constexpr std::size_t most = 2'000'000;
   std::optional<Expanded> expanded = expand_within(
       step.whole.program, routing, {.algorithm = loaded.scenario.collectives.all_reduce}, most);
@@ -26,17 +33,6 @@ HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routi
   step.program = std::move(expanded->program);
   step.origin = std::move(expanded->origin);
   return step;
-}
-
-void check_that_it_computes(const HostStep& step) {
-  for (std::size_t i = 0; i < step.program.size(); ++i) {
-    const auto id = static_cast<OpId>(i);
-    const Program::Op& op = step.program[id];
-    if (op.kind != WorkKind::compute || !step.program.calls(op).empty()) continue;
-    throw InputError(fmt::format(
-        "{} has no arithmetic to run on this backend; --compute paced waits for its modelled time",
-        step.program.describe(id)));
-  }
 }
 
 Timeline told_of_whole(const HostStep& step, const Timeline& timeline) {
@@ -79,19 +75,67 @@ double spread_of(const std::vector<Time>& times) {
          std::max(times[median_of(times)].seconds().count(), 1e-12);
 }
 
+namespace {
+
+/// The numbers of a real training, in the memory of its ranks that are here.
+class Numbers {
+ public:
+  Numbers(const BoundStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
+          HostMemory& memory)
+      : step_{step}, loaded_{loaded}, ranks_{ranks} {
+    // What no transfer and no kernel touches is somebody's input all the same.
+    for (const Feed& feed : step.feeds) memory.cover(feed.rank, feed.slice);
+    for (const ParameterPart& part : step.copies) memory.cover(part.rank, part.slice);
+    for (const auto& [rank, slice] : step.persistent) memory.cover(rank, slice);
+    for (const auto& [rank, slice] : step.states) memory.cover(rank, slice);
+    for (const BoundStep::LossSlot& slot : step.losses) memory.cover(slot.rank, slot.slice);
+    memory_ = [&](Rank rank, const Slice& slice) {
+      return ranks.is_here(rank) ? memory.at(rank, slice) : std::span<std::byte>{};
+    };
+    fill_parameters(step_, numbers_, memory_);
+  }
+
+  void before(std::uint64_t run) {
+    fill_batch(step_, loaded_.workload, numbers_, run * step_.steps, memory_);
+  }
+
+  /// The mean loss of the training steps that just ran; each process knows its ranks' share.
+  double loss() const {
+    const std::vector<double> mine = read_losses(step_, memory_);
+    const double share = std::accumulate(mine.begin(), mine.end(), 0.0);
+    double sum = 0;
+    for (const std::string& text : ranks_.gather(fmt::format("{}", share))) sum += std::stod(text);
+    return sum / static_cast<double>(step_.steps);
+  }
+
+ private:
+  const BoundStep& step_;
+  const LoadedScenario& loaded_;
+  const HostRanks& ranks_;
+  TrainingNumbers numbers_;
+  RankMemory memory_;
+};
+
+}  // namespace
+
 HostSteps run_steps(const HostStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
                     const HostStepOptions& options) {
   HostOptions how{.compute = options.compute, .stop = options.stop};
   if (options.compute == HostCompute::paced)
     how.pace = modelled_pace(step.program, loaded.topology, ShapedRoofline{});
   HostMemory memory = ranks.memory(step.program);
+  std::optional<Numbers> numbers;
+  if (step.bound) numbers.emplace(*step.bound, loaded, ranks, memory);
   const auto executor = ranks.executor(step.program, memory, std::move(how));
-  executor->run(step.program);
   HostSteps done;
   std::vector<Time> times;
-  for (std::size_t i = 0; i < options.steps; ++i) {
-    done.timelines.push_back(executor->run(step.program));
-    times.push_back(done.timelines.back().makespan);
+  for (std::size_t i = 0; i <= options.steps; ++i) {
+    if (numbers) numbers->before(i);
+    Timeline timeline = executor->run(step.program);
+    if (i == 0) continue;  // touches the memory, wakes the caches
+    if (numbers) done.losses.push_back(numbers->loss());
+    times.push_back(timeline.makespan);
+    done.timelines.push_back(std::move(timeline));
   }
   done.median = median_of(times);
   done.spread = spread_of(times);

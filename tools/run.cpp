@@ -91,10 +91,11 @@ void print(const Told& told) {
   if (!loaded.scenario.title.empty()) fmt::print("{}\n", loaded.scenario.title);
   fmt::print("measured on {}; {}\n", told.where, told.how());
   fmt::print("calibration of the model: {}\n\n", calibration_words(loaded.scenario));
-  std::size_t number = 0;
-  for (const Timeline& timeline : told.done.timelines)
-    fmt::print("step {:>3}  {:>10}\n", number++,
-               readable(Time::picoseconds(timeline.makespan.ps() / told.steps_each)));
+  const std::vector<double>& losses = told.done.losses;
+  for (std::size_t i = 0; i < told.done.timelines.size(); ++i)
+    fmt::print("step {:>3}  {:>10}{}\n", i + 1,
+               readable(Time::picoseconds(told.done.timelines[i].makespan.ps() / told.steps_each)),
+               losses.empty() ? "" : fmt::format("  loss {:.6f}", losses[i]));
   fmt::print("\nstep time {} (median of {}; spread {:.1f} %)\n", readable(told.step_time()),
              told.done.timelines.size(), 100 * told.done.spread);
   const TimeUse use = mean_use(told);
@@ -112,9 +113,12 @@ void print(const Told& told) {
 
 nlohmann::ordered_json json(const Told& told) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
-  for (const Timeline& timeline : told.done.timelines)
-    steps.push_back({{"time_ms", timeline.makespan.seconds().count() * 1e3 /
-                                     static_cast<double>(told.steps_each)}});
+  for (std::size_t i = 0; i < told.done.timelines.size(); ++i) {
+    const Time time = told.done.timelines[i].makespan;
+    steps.push_back(
+        {{"time_ms", time.seconds().count() * 1e3 / static_cast<double>(told.steps_each)}});
+    if (!told.done.losses.empty()) steps.back()["loss"] = told.done.losses[i];
+  }
   const TimeUse use = mean_use(told);
   nlohmann::ordered_json exposed = nlohmann::ordered_json::object();
   for (std::size_t d = 0; d < dimension_count; ++d)
@@ -152,8 +156,7 @@ void run(const Options& options) {
   const ShapedRoofline cost;
   StepPredictor predictor(loaded.topology, cost);
   Routing routing{loaded.topology};
-  const HostStep step = host_step(loaded, predictor, routing);
-  if (compute == HostCompute::calls) check_that_it_computes(step);
+  const HostStep step = host_step(loaded, predictor, routing, compute);
   Progress progress(options.quiet || !ranks.is_first());
   progress.show("running");
   const HostSteps done = run_steps(

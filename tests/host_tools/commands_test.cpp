@@ -102,6 +102,15 @@ TEST_F(HostCommands, RunPacedSaysSoAndTakesAtLeastItsComputes) {
   EXPECT_GT(both["collectives"][0]["measured_ms"], 0);
 }
 
+TEST_F(HostCommands, RunTrains) {
+  const Outcome done = run_it("run " + path("scenario.toml") +
+                              " --backend host --steps 20 --json " + path("run.json"));
+  ASSERT_EQ(done.exit_code, 0) << done.text;
+  const nlohmann::json steps = read_json("run.json")["steps"];
+  ASSERT_EQ(steps.size(), 20u);
+  EXPECT_LT(steps.back()["loss"], steps.front()["loss"]);
+}
+
 TEST_F(HostCommands, CompareRunsAScenario) {
   const Outcome done =
       run_it("compare " + path("scenario.toml") + " --backend host --steps 2 --json " +
