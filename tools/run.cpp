@@ -4,13 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "sim/error.hpp"
 #include "sim/explain.hpp"
 #include "sim/shaped_roofline.hpp"
-#include "strategies/account.hpp"
 #include "strategies/check_scenario.hpp"
 #include "strategies/local_sgd.hpp"
 #include "tools/calibrated.hpp"
@@ -67,23 +67,39 @@ struct Told {
   }
 };
 
-/// Mean over ranks: computing, communicating with nothing computing, neither.
-TimeUse mean_use(const Told& told) {
+/// Where the median step goes, the mean over ranks.
+struct Use {
+  double compute = 0, exposed = 0, idle = 0;  // seconds
+};
+
+Use mean_use(const Told& told) {
   const Timeline timeline = told_of_whole(told.step, told.done.timelines[told.done.median]);
-  const Accounts accounts(told.step.whole, timeline);
-  TimeUse sum;
-  const auto roles = static_cast<std::int64_t>(told.step.whole.roles.size());
-  for (std::size_t r = 0; r < told.step.whole.roles.size(); ++r) {
-    const TimeUse use = accounts.time_use(r, {Time{}, timeline.makespan});
-    sum.compute += use.compute;
-    sum.bubble += use.bubble;
-    for (std::size_t d = 0; d < dimension_count; ++d) sum.exposed[d] += use.exposed[d];
+  // Every moment of a rank at which something begins or ends: how many compute, how many talk.
+  struct Change {
+    int computing = 0, communicating = 0;
+  };
+  std::map<std::size_t, std::map<Time, Change>> ranks;
+  for (const TraceSlice& slice : slices_of(told.step, timeline)) {
+    int Change::*const what = slice.communicates ? &Change::communicating : &Change::computing;
+    ++(ranks[slice.rank][slice.begin].*what);
+    --(ranks[slice.rank][slice.end].*what);
   }
-  const auto mean = [&](Time& time) { time = Time::picoseconds(time.ps() / roles); };
-  mean(sum.compute);
-  mean(sum.bubble);
-  for (Time& time : sum.exposed) mean(time);
-  return sum;
+  Use sum;
+  for (auto& [rank, changes] : ranks) {
+    changes[Time{}];
+    changes[timeline.makespan];
+    Change now;
+    Time since;
+    for (const auto& [time, change] : changes) {
+      const double length = (time - since).seconds().count();
+      (now.computing > 0 ? sum.compute : now.communicating > 0 ? sum.exposed : sum.idle) += length;
+      now.computing += change.computing;
+      now.communicating += change.communicating;
+      since = time;
+    }
+  }
+  const auto count = static_cast<double>(std::max<std::size_t>(ranks.size(), 1));
+  return {sum.compute / count, sum.exposed / count, sum.idle / count};
 }
 
 void print(const Told& told) {
@@ -98,17 +114,15 @@ void print(const Told& told) {
                losses.empty() ? "" : fmt::format("  loss {:.6f}", losses[i]));
   fmt::print("\nstep time {} (median of {}; spread {:.1f} %)\n", readable(told.step_time()),
              told.done.timelines.size(), 100 * told.done.spread);
-  const TimeUse use = mean_use(told);
+  const Use use = mean_use(told);
   const double all = told.done.step().seconds().count();
-  const auto part = [&](std::string_view name, Time time) {
-    if (time > Time{})
-      fmt::print("  {:<24} {:>10}  {:5.1f} %\n", name, readable(time),
-                 100 * time.seconds().count() / all);
+  const auto part = [&](std::string_view name, double seconds) {
+    fmt::print("  {:<24} {:>10}  {:5.1f} %\n", name, readable(Time::round(Seconds{seconds})),
+               100 * seconds / all);
   };
   part(told.options.compute == "paced" ? "compute (paced)" : "compute", use.compute);
-  for (std::size_t d = 0; d < dimension_count; ++d)
-    part("exposed " + std::string{to_string(static_cast<Dimension>(d))}, use.exposed[d]);
-  part("bubble", use.bubble);
+  part("exposed communication", use.exposed);
+  part("idle", use.idle);
 }
 
 nlohmann::ordered_json json(const Told& told) {
@@ -119,11 +133,7 @@ nlohmann::ordered_json json(const Told& told) {
         {{"time_ms", time.seconds().count() * 1e3 / static_cast<double>(told.steps_each)}});
     if (!told.done.losses.empty()) steps.back()["loss"] = told.done.losses[i];
   }
-  const TimeUse use = mean_use(told);
-  nlohmann::ordered_json exposed = nlohmann::ordered_json::object();
-  for (std::size_t d = 0; d < dimension_count; ++d)
-    exposed[std::string{to_string(static_cast<Dimension>(d))}] =
-        use.exposed[d].seconds().count() * 1e3;
+  const Use use = mean_use(told);
   return {{"title", told.loaded.scenario.title},
           {"backend", "host"},
           {"measured", true},
@@ -136,9 +146,9 @@ nlohmann::ordered_json json(const Told& told) {
           {"spread", told.done.spread},
           {"steps", steps},
           {"mean_over_ranks",
-           {{"compute_ms", use.compute.seconds().count() * 1e3},
-            {"exposed_ms", exposed},
-            {"bubble_ms", use.bubble.seconds().count() * 1e3}}}};
+           {{"compute_ms", use.compute * 1e3},
+            {"exposed_ms", use.exposed * 1e3},
+            {"idle_ms", use.idle * 1e3}}}};
 }
 
 void run(const Options& options) {

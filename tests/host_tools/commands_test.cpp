@@ -104,10 +104,10 @@ TEST_F(HostCommands, RunPacedSaysSoAndTakesAtLeastItsComputes) {
 
 TEST_F(HostCommands, RunTrains) {
   const Outcome done = run_it("run " + path("scenario.toml") +
-                              " --backend host --steps 20 --json " + path("run.json"));
+                              " --backend host --steps 300 --json " + path("run.json"));
   ASSERT_EQ(done.exit_code, 0) << done.text;
   const nlohmann::json steps = read_json("run.json")["steps"];
-  ASSERT_EQ(steps.size(), 20u);
+  ASSERT_EQ(steps.size(), 300u);
   EXPECT_LT(steps.back()["loss"], steps.front()["loss"]);
 }
 
