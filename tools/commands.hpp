@@ -10,6 +10,7 @@ namespace rehearse {
 
 void add_accuracy_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_doctor_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_program_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
