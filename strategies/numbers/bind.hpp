@@ -29,6 +29,9 @@ struct TrainingNumbers {
   friend bool operator==(const TrainingNumbers&, const TrainingNumbers&) = default;
 };
 
+/// A learning rate that is usual for the scenario's optimizer, and the papers' other numbers.
+TrainingNumbers default_numbers(const Scenario& scenario);
+
 /// How a step must be lowered to be bound: every rank, every kernel, whole
 /// collectives.
 inline constexpr LowerOptions bindable{

@@ -59,6 +59,31 @@ TEST(MissingEdge, IsFoundByVerify) {
   }
 }
 
+// Transfers combine in another order than the whole collective does: the same to rounding.
+TEST(ExpandedProgram, TrainsAsTheWholeOneDoes) {
+  SmallTraining training = hybrid();
+  training.numbers.learning_rate = 0.001;
+  const TrainingResult whole = train(training, 5);
+  for (const std::string algorithm : {"ring", "auto"}) {
+    const TrainingResult result = train_expanded(training, 5, algorithm);
+    for (std::size_t s = 0; s < 5; ++s)
+      EXPECT_NEAR(result.losses[s], whole.losses[s], 1e-5) << algorithm << " step " << s;
+    EXPECT_LE(difference(result.parameters, whole.parameters), 1e-5) << algorithm;
+  }
+}
+
+// Sums and maxima in other formats become transfers that say so.
+TEST(ExpandedProgram, SumsFp16AsFp16) {
+  SmallTraining training{.model = small_mlp(), .ranks = 4};
+  training.scenario.training.precision = Precision::fp32;
+  training.scenario.training.global_batch_size = 8;
+  training.scenario.compression.method = CompressionKind::fp16;
+  const TrainingResult whole = train(training, 5);
+  const TrainingResult result = train_expanded(training, 5, "ring");
+  EXPECT_LE(difference(result.parameters, whole.parameters), 5e-3);  // fp16 has 11 bits
+  EXPECT_NEAR(result.losses.back(), whole.losses.back(), 1e-3);
+}
+
 TEST(BoundProgram, ComesBackFromItsText) {
   const Program program = bound_step(hybrid()).program();
   EXPECT_EQ(parse_program(to_text(program), "text"), program);

@@ -3,6 +3,7 @@
 // 20 steps.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <functional>
 #include <map>
 #include <ostream>
@@ -100,6 +101,16 @@ Change overlap(Bytes bucket = 2000_B) {
 Change recompute(Recompute how) {
   return [=](Scenario& s) { s.parallelism.recompute = how; };
 }
+// In PyTorch's notation, with the backward pass of one micro-batch in halves.
+Change written_schedule() {
+  return [](Scenario& s) {
+    const std::string file = testing::TempDir() + "rehearse_equivalence_schedule.csv";
+    std::ofstream{file} << "0F0,0F1,0F2,,0B0,0F3,0B1,0B2,0B3\n"
+                           ",1F0,1F1,1B0,1I1,1W1,1F2,1B2,1F3,1B3\n";
+    s.parallelism.pipeline = 2;
+    s.parallelism.schedule_csv = file;
+  };
+}
 Change in_parts() {
   return [](Scenario& s) { s.training.flash_attention = false; };
 }
@@ -154,6 +165,7 @@ std::vector<Row> gpt_rows() {
     {"gpt_interleaved_zero_bubble", gpt, 2, 1, {pipeline("InterleavedZeroBubble", 2)}},
     {"gpt_zbv", gpt, 2, 1, {pipeline("ZBVZeroBubble")}},
     {"gpt_dualpipev", gpt, 2, 1, {pipeline("DualPipeV")}},
+    {"gpt_schedule_csv", gpt, 2, 2, {written_schedule()}},
     {"gpt_no_pipeline", gpt, 2, 2, {pipeline("none")}},
     {"gpt_pp2_dp2_overlap", gpt, 4, 1, {pipeline("1F1B"), overlap()}},
     {"gpt_tp2_pp2_dp2_sequence", gpt, 8, 1, {sequence(), pipeline("1F1B"), overlap()}},

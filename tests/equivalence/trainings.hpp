@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "sim/cost_model.hpp"
+#include "sim/error.hpp"
 #include "sim/fast_simulator.hpp"
 #include "sim/verify.hpp"
+#include "strategies/expand.hpp"
 #include "strategies/numbers/bind.hpp"
 #include "strategies/numbers/training_data.hpp"
 #include "tests/equivalence/training_interpreter.hpp"
@@ -105,6 +107,29 @@ inline TrainingResult train(const SmallTraining& training, std::size_t steps,
       interpreter.run();
     const std::vector<double> losses = read_losses(step, memory);
     result.losses.insert(result.losses.end(), losses.begin(), losses.end());
+  }
+  result.parameters = read_parameters(step, training.model, memory);
+  return result;
+}
+
+/// The same with every collective as its transfers, which is what runs on real ranks.
+inline TrainingResult train_expanded(const SmallTraining& training, std::size_t steps,
+                                     const std::string& algorithm) {
+  const BoundStep step = bound_step(training);
+  const Topology topology = calm_star(training.ranks, {BytesPerSecond{1e10}, 1_us});
+  Routing routing{topology};
+  const Program program = expand_collectives(step.program(), routing, {.algorithm = algorithm});
+  if (const std::optional<Race> race = verify(program)) throw CheckFailed(describe(program, *race));
+  TrainingInterpreter interpreter{program};
+  const RankMemory memory = [&](Rank rank, const Slice& slice) {
+    return interpreter.bytes(rank, slice);
+  };
+  fill_parameters(step, training.numbers, memory);
+  TrainingResult result;
+  for (std::size_t s = 0; s < steps; s += step.steps) {
+    fill_batch(step, training.model, training.numbers, s, memory);
+    interpreter.run();
+    for (const double loss : read_losses(step, memory)) result.losses.push_back(loss);
   }
   result.parameters = read_parameters(step, training.model, memory);
   return result;
