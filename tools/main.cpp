@@ -164,6 +164,7 @@ int main(int argc, char** argv) {
   add_topo_command(app);
   add_program_command(app);
   add_validate_command(app);
+  add_doctor_command(app);
   app.footer(examples);  // after the commands: each would inherit it
   return finish(run(app, argc, argv));
 }
