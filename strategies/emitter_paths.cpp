@@ -160,6 +160,7 @@ ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t nu
 StepProgram Emitter::finish() {
   if (options_.collectives == Collectives::whole)
     step_.program.protocols = network_.topology().protocols;
+  if (options_.count_links) step_.link_bytes = count_.on_links(plan_, network_);
   const Schedule& schedule = plan_.schedule;
   for (std::size_t a = 0; a < step_.roles.size(); ++a) {
     Role& role = step_.roles[a];

@@ -87,6 +87,7 @@ struct StepProgram {
   std::vector<MergedOp> merged;                 // by OpId
   LargeVector<OpTag> tags;                      // by OpId
   std::vector<Role> roles;
+  std::vector<Bytes> link_bytes;  // by LinkId, of all ranks; only when it was asked for
 };
 
 struct StepPlan;
@@ -100,6 +101,7 @@ struct LowerOptions {
   Grain grain = Grain::kernels;
   bool fold = true;
   Collectives collectives = Collectives::remembered;
+  bool count_links = false;  // fill StepProgram::link_bytes; with whole kernels only
 };
 
 /// The whole step of a plan, with the scenario's strategy for parameters and gradients. `blocks`

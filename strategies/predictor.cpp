@@ -142,7 +142,8 @@ Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
 StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Workload& workload,
                                              const Detail& detail) {
   StepPlan what = plan(scenario, workload, detail.microbatches);
-  Run run = simulate(what, {.grain = detail.grain, .fold = detail.fold});
+  Run run = simulate(
+      what, {.grain = detail.grain, .fold = detail.fold, .count_links = detail.count_links});
   Prediction told = tell(run, Accounts(run.step, run.timeline), what);
   return {std::move(told), std::move(run.step), std::move(run.timeline)};
 }

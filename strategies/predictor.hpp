@@ -28,6 +28,7 @@ class StepPredictor {
     Grain grain = Grain::kernels;
     bool fold = true;
     std::size_t microbatches = 0;  // in place of the scenario's; 0: those
+    bool count_links = false;      // what every link carries: StepProgram::link_bytes
   };
   struct Answer {
     Prediction prediction;

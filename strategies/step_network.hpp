@@ -40,6 +40,11 @@ class StepNetwork {
   };
 
   const GroupFamily::Use& use(const CollectiveUse& use);
+  std::span<const GroupFamily::Group> groups(const CollectiveUse& use) {
+    return family(use).groups();
+  }
+  /// Those of all ranks of the source.
+  const std::vector<Traffic::Message>& messages(const Handover& handover);
 
   /// Who plays a step that uses these: traffic [0, uses) are the collectives, the rest hand-overs.
   const Cast& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,
@@ -57,7 +62,6 @@ class StepNetwork {
 
  private:
   GroupFamily& family(const CollectiveUse& use);
-  const std::vector<Traffic::Message>& messages(const Handover& handover);
 
   Placement placement_;
   CollectiveChoice choice_;

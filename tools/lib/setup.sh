@@ -7,7 +7,10 @@ needed_packages=(build-essential cmake ninja-build libboost-graph-dev libfmt-dev
 optional_packages=(ccache libsimgrid-dev libopenblas-dev)
 # Tests need GoogleTest; clang fuzzes the readers, clang-format and Python keep the code tidy.
 test_packages=(libgtest-dev)
-optional_test_packages=(python3 libbenchmark-dev clang libclang-rt-dev clang-format)
+optional_test_packages=(python3 libbenchmark-dev clang libclang-rt-dev clang-format
+  chromium fonts-dejavu-core python3-venv)
+# Pages are looked at in Chromium, which playwright drives (124 MB and 47 MB to fetch).
+python_packages=(playwright)
 
 script_name=${0##*/}
 say() { printf '%s: %s\n' "$script_name" "$*"; }
@@ -68,6 +71,18 @@ ensure_packages() {
   say "installing $missing"
   # shellcheck disable=SC2086  # a list of words
   install $missing || say "could not install the $kind packages: $missing"
+}
+
+# Python packages for the tests, in a folder of their own; without them those tests are skipped.
+ensure_python_packages() {
+  local folder=build-python log
+  if "$folder/bin/python3" -c "import $(IFS=,; echo "$*")" 2>/dev/null; then return 0; fi
+  command -v python3 >/dev/null || return 0
+  say "installing Python packages: $*"
+  log=$(mktemp)
+  { python3 -m venv "$folder" && "$folder/bin/pip" install --quiet "$@"; } >"$log" 2>&1 ||
+    { tail -n 2 "$log" >&2; say "could not install the optional Python packages: $*"; }
+  rm -f "$log"
 }
 
 # configure PRESET [OPTION...]; the log is shown only when something is wrong.
