@@ -88,6 +88,7 @@ struct StepProgram {
   LargeVector<OpTag> tags;                      // by OpId
   std::vector<Role> roles;
   std::vector<Bytes> link_bytes;  // by LinkId, of all ranks; only when it was asked for
+  bool is_crowded = false;        // exchanges of different streams or ranks may meet on a link
 };
 
 struct StepPlan;

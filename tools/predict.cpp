@@ -78,9 +78,20 @@ std::vector<Rank> ranks_to_trace(const Options& options, const StepPredictor::An
   return ranks;
 }
 
-// A file for each rank, as profilers write them and HolisticTraceAnalysis reads them.
-void write_trace_folder(const std::string& folder, const StepPredictor::Answer& answer,
-                        const Paths& paths, const Training& training, std::span<const Rank> ranks) {
+// One for all ranks, and in a folder a file for each rank, as profilers write them and
+// HolisticTraceAnalysis reads them.
+void write_traces(const Options& options, OutputFile* trace, const LoadedScenario& loaded,
+                  const StepPredictor::Answer& answer, std::span<const Rank> ranks) {
+  if (ranks.empty()) return;
+  Routing routing{loaded.topology};
+  const Paths paths{answer.step.program, routing};
+  const Training& training = loaded.scenario.training;
+  if (trace != nullptr) {
+    write_step_trace(*trace, answer, paths, training, ranks);
+    trace->finish();
+  }
+  const std::string& folder = options.trace_dir;
+  if (folder.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw DeviceError(fmt::format("cannot make '{}': {}", folder, error.message()));
@@ -192,14 +203,7 @@ void predict(const Options& options) {
   finish(json.get(), prediction_json(report));
   finish(csv.get(), roles_csv(report));
   if (page) finish(page.get(), predict_page(report));
-  if (ranks.empty()) return;
-  Routing routing{loaded.topology};
-  const Paths paths{answer.step.program, routing};
-  if (!options.trace_dir.empty())
-    write_trace_folder(options.trace_dir, answer, paths, loaded.scenario.training, ranks);
-  if (trace == nullptr) return;
-  write_step_trace(*trace, answer, paths, loaded.scenario.training, ranks);
-  trace->finish();
+  write_traces(options, trace.get(), loaded, answer, ranks);
 }
 
 }  // namespace

@@ -197,7 +197,8 @@ CONTRAST = """() => {
       const found = ratio(parse(getComputedStyle(e).fill), bg);
       if (found < 4.5) bad.push(['text', e.textContent, found]);
     }
-    for (const e of svg.querySelectorAll('rect[class^=p], rect[class^=s], circle, path[class^=p]')) {
+    const filled = 'rect[class^=p], rect[class^=s], circle, path[class^=p]';
+    for (const e of svg.querySelectorAll(filled)) {
       if (e.classList.contains('bg')) continue;
       const found = ratio(parse(getComputedStyle(e).fill), bg);
       if (found < 3) bad.push([e.getAttribute('class'), '', found]);
@@ -223,8 +224,9 @@ def test_roles_and_names_are_there(browser, pages):
         assert page.locator("h1").count() == 1
         assert page.locator("main").count() == 1
         nameless = page.evaluate("""() => [...document.querySelectorAll(
-            'button, section, svg, [tabindex], nav')].filter((e) => !(e.getAttribute('aria-label') ||
-            e.getAttribute('aria-labelledby') || e.textContent.trim())).map((e) => e.outerHTML)""")
+            'button, section, svg, [tabindex], nav')].filter((e) =>
+              !(e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') ||
+                e.textContent.trim())).map((e) => e.outerHTML)""")
         assert nameless == [], nameless[:3]
         ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
         assert len(ids) == len(set(ids))
