@@ -17,6 +17,7 @@
 #include "sim/program_text.hpp"
 #include "sim/quantity_text.hpp"
 #include "tools/bench_host.hpp"
+#include "tools/bench_page.hpp"
 #include "tools/bench_table.hpp"
 #include "tools/chart.hpp"
 #include "tools/commands.hpp"
@@ -38,7 +39,7 @@ struct Options {
   std::vector<std::string> algorithms, protocols;
   std::optional<std::int64_t> nodes, gpus_per_node, channels;
   std::int64_t root = 0;
-  std::string json, csv, trace, trace_ranks, dump_program;
+  std::string json, csv, trace, trace_ranks, dump_program, report;
   bool explain = false, chart = false, quiet = false;
   std::string backend = "sim", calibration;
   std::int64_t iterations = 20;
@@ -104,16 +105,20 @@ class Bench {
 
   void run() {
     if (outputs_on_stdout() > 1)
-      throw InputError("standard output (-) is for one of --json, --csv, --trace, --dump-program");
+      throw InputError(
+          "standard output (-) is for one of --json, --csv, --trace, --dump-program, "
+          "--report");
     // Opened before the work, so that a path that cannot be written is known at once.
     auto json_file = open(options_.json), csv_file = open(options_.csv);
     auto trace_file = open(options_.trace), program_file = open(options_.dump_program);
+    auto page_file = open(options_.report);
     const auto start = std::chrono::steady_clock::now();
     CollectiveChooser chooser(shape_, routing_, wish());
     simulate(chooser);
     wall_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     print_left_out(chooser);
     if (trace_file || program_file) write_program(chooser, trace_file.get(), program_file.get());
+    if (page_file) finish(page_file.get(), [&] { return page(chooser); });
     finish(json_file.get(), [&] { return json().dump(2) + "\n"; });
     finish(csv_file.get(), [&] { return csv(); });
   }
@@ -158,7 +163,7 @@ class Bench {
   std::size_t outputs_on_stdout() const {
     std::size_t count = 0;
     for (const auto* path :
-         {&options_.json, &options_.csv, &options_.trace, &options_.dump_program})
+         {&options_.json, &options_.csv, &options_.trace, &options_.dump_program, &options_.report})
       count += *path == "-";
     return count;
   }
@@ -231,6 +236,19 @@ class Bench {
       how.ranks = parse_ranks(options_.trace_ranks, topology_.rank_count());
     write_trace(*trace, program, timeline, Paths(program, routing_), topology_, how);
     trace->finish();
+  }
+
+  std::string page(CollectiveChooser& chooser) {
+    BenchReport report{options_.collective, options_.engine, topology_, rows_, {}};
+    const BenchRow& row = rows_.back();
+    CollectiveRehearsal rehearsal(algorithm(row.algorithm), shape_, routing_, Detail::transfers);
+    constexpr std::uint64_t most_drawn = 500'000;
+    if (rehearsal.most_transfers(row.size) <= most_drawn) {
+      const auto protocol = chooser.at(row.size, *engine_).front().protocol;
+      BenchRun& run = report.last.emplace(BenchRun{rehearsal.program(row.size, protocol), {}});
+      run.timeline = engine_->run(run.program);
+    }
+    return bench_page(report);
   }
 
   nlohmann::ordered_json json() const {
@@ -353,6 +371,7 @@ void add_bench_command(CLI::App& app) {
   bench->add_option("--csv", options->csv, "write the rows as CSV");
   bench->add_option("--trace", options->trace, "write the last size as a Kineto trace (.json.gz)");
   bench->add_option("--trace-ranks", options->trace_ranks, "only these ranks: 0-7,12");
+  bench->add_option("--report", options->report, "write a page with figures (.html)");
   bench->add_option("--dump-program", options->dump_program, "write the last size's Program");
   bench->add_flag("--explain", options->explain, "every candidate's terms and limiting link");
   bench->add_flag("--chart", options->chart, "draw bus bandwidth over size");

@@ -16,6 +16,7 @@
 #include "tools/output_file.hpp"
 #include "tools/progress.hpp"
 #include "tools/sweep_exchange.hpp"
+#include "tools/sweep_page.hpp"
 #include "tools/sweep_report.hpp"
 
 namespace rehearse {
@@ -23,7 +24,7 @@ namespace rehearse {
 namespace {
 
 struct Options {
-  std::string scenario, json, csv;
+  std::string scenario, json, csv, report;
   std::vector<std::string> sets, axes;
   std::optional<std::int64_t> threads, top;
   bool quiet = false;
@@ -60,8 +61,9 @@ std::vector<Axis> axes_of(const Options& options) {
 }
 
 void sweep(const Options& options) {
-  if (options.json == "-" && options.csv == "-")
-    throw InputError("standard output (-) is for one of --json, --csv");
+  std::size_t on_stdout = 0;
+  for (const auto* path : {&options.json, &options.csv, &options.report}) on_stdout += *path == "-";
+  if (on_stdout > 1) throw InputError("standard output (-) is for one of --json, --csv, --report");
   const std::size_t threads = counted("--threads", options.threads, 1024)
                                   .value_or(std::max(1u, std::thread::hardware_concurrency()));
   const std::size_t top = counted("--top", options.top).value_or(10);
@@ -70,7 +72,8 @@ void sweep(const Options& options) {
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
   const HostRanks ranks;  // of mpirun, if it started us: each takes its share of the points
   const bool is_first = ranks.is_first();
-  const auto json = open(is_first ? options.json : ""), csv = open(is_first ? options.csv : "");
+  const auto json = open(is_first ? options.json : ""), csv = open(is_first ? options.csv : ""),
+             page = open(is_first ? options.report : "");
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
@@ -97,13 +100,14 @@ void sweep(const Options& options) {
   if (ranks.are_processes()) points = joined_points(ranks.gather(points_text(points)));
   if (!is_first) return;
   const SweepReport report{loaded, axes, points, top};
-  if (options.json != "-" && options.csv != "-") {
+  if (on_stdout == 0) {
     fmt::print("{}", sweep_text(report));
     fmt::print("{} points in {:.3f} s, {:.0f} a second on {}\n", points.size(), seconds(),
                static_cast<double>(points.size()) / seconds(), counted_noun(threads, "thread"));
   }
   finish(json.get(), sweep_json(report));
   finish(csv.get(), sweep_csv(report));
+  if (page) finish(page.get(), sweep_page(report));
   if (was_interrupted) throw CheckFailed("interrupted: not all points were predicted");
 }
 
@@ -123,6 +127,7 @@ void add_sweep_command(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--csv", options->csv, "Write a row for each point; - is standard output");
   command->add_option("--json", options->json, "Write everything as JSON");
+  command->add_option("--report", options->report, "Write a page with figures (.html)");
   command->add_option("--threads", options->threads, "How many points at a time (all cores)");
   command->add_option("--top", options->top, "How many points the table shows (10)");
   command->add_flag("--quiet", options->quiet, "No progress line");
