@@ -54,11 +54,11 @@ Amount memory_of(const LessonRun& run) {
   return bytes(fullest(run).peak[static_cast<std::size_t>(kind)]);
 }
 
-Amount activations(const LessonRun& run) {
+Amount activations_of(const RoleReport& role) {
   Bytes sum;
   for (const MemoryKind kind : {MemoryKind::input, MemoryKind::attention, MemoryKind::mlp,
                                 MemoryKind::norm, MemoryKind::loss})
-    sum += fullest(run).peak[static_cast<std::size_t>(kind)];
+    sum += role.peak[static_cast<std::size_t>(kind)];
   return bytes(sum);
 }
 
@@ -83,13 +83,13 @@ Amount mean_of_seeds(const LessonRun& run) {
       step_times(run.loaded.scenario, run.loaded.workload, run.loaded.topology, cost, 1).mean());
 }
 
-struct Quantity {
+struct Measured {
   std::string_view name;
   Amount (*of)(const LessonRun&);
 };
 using Run = const LessonRun&;
 
-constexpr Quantity quantities[] = {
+constexpr Measured measured[] = {
     {"step_time", [](Run r) { return seconds(r.told.step); }},
     {"average_step_time", [](Run r) { return seconds(r.average); }},
     {"mean_step_time", mean_of_seeds},
@@ -140,7 +140,8 @@ constexpr Quantity quantities[] = {
     {"gradient_memory", memory_of<MemoryKind::gradients>},
     {"optimizer_memory", memory_of<MemoryKind::optimizer>},
     {"buffer_memory", memory_of<MemoryKind::buffers>},
-    {"activation_memory", activations},
+    {"activation_memory", [](Run r) { return activations_of(fullest(r)); }},
+    {"first_activation_memory", [](Run r) { return activations_of(r.told.roles.front()); }},
     {"training_time",
      [](Run r) {
        return Amount{cost_of(r).days * 86400, second};
@@ -228,7 +229,7 @@ Amount LessonRuns::measure(std::string_view quantity, const std::vector<std::str
     const NetworkDetail detail = network_detail(with, changes);
     return measure_network(run(changes).loaded, quantity, detail);
   }
-  for (const Quantity& known : quantities)
+  for (const Measured& known : measured)
     if (known.name == quantity) return known.of(run(with));
   throw InputError(fmt::format("unknown quantity '{}'{}", quantity,
                                did_you_mean(quantity, lesson_quantities())));
@@ -236,7 +237,7 @@ Amount LessonRuns::measure(std::string_view quantity, const std::vector<std::str
 
 std::vector<std::string> lesson_quantities() {
   std::vector<std::string> names;
-  for (const Quantity& quantity : quantities) names.emplace_back(quantity.name);
+  for (const Measured& one : measured) names.emplace_back(one.name);
   return names;
 }
 

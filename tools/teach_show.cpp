@@ -44,6 +44,7 @@ std::string pipeline_text(LessonSheet& sheet) {
 
 std::string curve_text(const Lesson& lesson, LessonSheet& sheet) {
   const std::vector<LessonPoint> points = sheet.curve();
+  if (points.empty()) return {};
   double most = 0;
   std::size_t widest = 0;
   for (const LessonPoint& point : points) {
@@ -60,7 +61,7 @@ std::string curve_text(const Lesson& lesson, LessonSheet& sheet) {
     const double part = point.amount && most > 0 ? point.amount->value / most : 0;
     text += fmt::format("{} = {} │{} {}\n", name, padded(point.at, widest), bar(part, 36), told);
   }
-  return text.empty() ? text : text + "\n";
+  return text + "\n";
 }
 
 }  // namespace

@@ -10,6 +10,9 @@
 #include "tools/teach_show.hpp"
 
 namespace rehearse {
+
+inline void PrintTo(const Lesson& lesson, std::ostream* out) { *out << lesson.name; }
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -12,6 +12,9 @@
 #include "tools/teach_sheet.hpp"
 
 namespace rehearse {
+
+inline void PrintTo(const Lesson& lesson, std::ostream* out) { *out << lesson.name; }
+
 namespace {
 
 std::string problem_of(const std::function<void()>& work) {
@@ -50,7 +53,9 @@ TEST_P(EveryLesson, RunsWithEveryControlAtItsEnds) {
     const std::string first = control.substr(equals + 1, control.find(',') - equals - 1);
     for (const std::string& value : {first, control.substr(last + 1)}) {
       try {
-        run_lesson(lesson.scenario, lesson.scenario_file, {key + "=" + value});
+        LessonSheet sheet(lesson, {key + "=" + value});
+        EXPECT_TRUE(std::isfinite(sheet.answer().value)) << lesson.name << ": " << key;
+        for (const LessonBlock& block : lesson.reveal) EXPECT_NE(sheet.filled(block), "");
       } catch (const InputError& error) {
         ADD_FAILURE() << lesson.name << ": " << key << "=" << value << ": "
                       << error.problems().front().message;
@@ -94,7 +99,7 @@ TEST(LessonFile, TellsEveryMistakeInOneLine) {
   EXPECT_EQ(reads(good_front, "# T\n\n## Question\n\nq\n\n## Reveal\n\n{b}\n"),
             "there is no value 'b'");
   EXPECT_EQ(reads(good_front, "# T\n\n## Answer\n\nq\n"),
-            "a text has '# TITLE', '## Question' and '## Reveal', so");
+            "a text needs '# TITLE', '## Question' and '## Reveal'");
   EXPECT_NE(reads("answr = \"a\"\n" + good_front, good_body).find("unknown key 'answr'"),
             std::string::npos);
 }
