@@ -4,7 +4,8 @@
 # Without these nothing builds. The rest is optional, and the build says what it left out.
 needed_packages=(build-essential cmake ninja-build libboost-graph-dev libfmt-dev
   libtomlplusplus-dev nlohmann-json3-dev libpugixml-dev libcli11-dev zlib1g-dev)
-optional_packages=(ccache libsimgrid-dev libopenblas-dev libhwloc-dev libopenmpi-dev openmpi-bin)
+optional_packages=(ccache libsimgrid-dev libopenblas-dev libhwloc-dev libopenmpi-dev openmpi-bin
+  libcpp-httplib-dev)
 # Tests need GoogleTest; clang fuzzes the readers, clang-format and Python keep the code tidy.
 test_packages=(libgtest-dev)
 optional_test_packages=(python3 python3-pip libbenchmark-dev clang libclang-rt-dev clang-format
