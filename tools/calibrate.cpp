@@ -39,6 +39,8 @@ void calibrate(const Options& options) {
     throw NothingToRunOn("--backend cuda: this build cannot run on GPUs");
   if (!options.backend.empty() && options.backend != "host")
     throw InputError(fmt::format("unknown backend '{}'; there are host and cuda", options.backend));
+  if (options.cluster.empty())
+    throw InputError("--cluster is required; see 'rehearse calibrate --help'");
   const Topology topology = load_cluster(
       options.cluster,
       {counted("--nodes", options.nodes), counted("--gpus-per-node", options.gpus_per_node)});
@@ -59,8 +61,7 @@ void add_calibrate_command(CLI::App& app) {
   command->add_option("--backend", options->backend,
                       "host: measure here, by threads or the processes of mpirun");
   command->add_option("--from", options->logs, "Logs of nccl-tests instead, text or JSON");
-  command->add_option("--cluster", options->cluster, "The machine: a catalog name or a file")
-      ->required();
+  command->add_option("--cluster", options->cluster, "The machine: a catalog name or a file");
   command->add_option("--nodes", options->nodes, "Instead of the cluster's own number");
   command->add_option("--gpus-per-node,-g", options->gpus_per_node, "Likewise");
   command->add_option("--scenario", options->scenarios, "Measure the matrix products of these");

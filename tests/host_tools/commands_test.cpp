@@ -1,6 +1,8 @@
 // `bench --backend host`, `run`, `compare` and `calibrate` as scripts see them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -135,6 +137,18 @@ TEST_F(HostCommands, CalibrateWritesAProfileThatPredictTakes) {
       run_it("predict " + path("scenario.toml") + " --set calibration=" + path("profile.toml"));
   ASSERT_EQ(predicted.exit_code, 0) << predicted.text;
   EXPECT_NE(predicted.text.find("2 threads"), std::string::npos) << predicted.text;
+}
+
+TEST_F(HostCommands, WithoutAGpuThereIsNothingToRunOn) {
+  for (const std::string& words :
+       std::vector<std::string>{"run " + path("scenario.toml") + " --backend cuda",
+                                "calibrate --backend cuda -o " + path("profile.toml"),
+                                "bench all_reduce --backend cuda"}) {
+    const Outcome done = run_it(words);
+    EXPECT_EQ(done.exit_code, 77) << words;
+    EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << done.text;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "profile.toml"));
 }
 
 TEST_F(HostCommands, MistakesAreOneLine) {
