@@ -1,6 +1,9 @@
 // What goes wrong on a device, in NCCL or on another rank becomes one DeviceError with one line
 // (exit code 3), soon, and everything that was made is destroyed.
 #include "kernels/cuda_executor.hpp"
+
+#include <gtest/gtest.h>
+
 #include "kernels/cuda_handles.hpp"
 #include "sim/error.hpp"
 #include "tests/emulated_cuda/machine.hpp"
