@@ -24,9 +24,9 @@ namespace {
 
 using Properties = std::map<std::string, std::string>;
 
-class Reader {
+class GraphReader {
  public:
-  Reader(std::string_view text, const std::string& file) : xml_{text, file}, file_{file} {}
+  GraphReader(std::string_view text, const std::string& file) : xml_{text, file}, file_{file} {}
 
   Topology read() {
     const pugi::xml_node root = xml_.root();
@@ -191,7 +191,7 @@ std::string id_of(DeviceId d) { return fmt::format("n{}", index(d)); }
 }  // namespace
 
 Topology parse_graphml(std::string_view text, const std::string& file) {
-  return Reader{text, file}.read();
+  return GraphReader{text, file}.read();
 }
 
 std::string write_graphml(const Topology& topology) {
