@@ -111,13 +111,12 @@ TEST_F(HostTrainings, GoOnWithTheSameBits) {
 TEST_F(HostTrainings, AreTheSameWithThreadsAndProcesses) {
   if (!has_mpirun()) GTEST_SKIP() << "there is no mpirun";
   for (const std::string words :
-       {"mlp.toml --set overlap_grad_reduce=true --set bucket_size=1KiB",
-        "mlp.toml --set compression.method=dgc --set compression.sparsity=0.9",
+       {"mlp.toml --set compression.method=dgc --set compression.sparsity=0.9",
         "mlp.toml --set local_sgd.interval=2",
-        "llama.toml --set tp=2 --set pp=2 --set sequence_parallel=true",
+        "llama.toml --set tp=2 --set pp=2 --set sequence_parallel=true "
+        "--set recompute_granularity=full",
         "llama.toml --set zero_stage=3 --set overlap_param_gather=true "
-        "--set overlap_grad_reduce=true",
-        "llama.toml --set tp=2 --set zero_stage=1 --set recompute=full"}) {
+        "--set overlap_grad_reduce=true"}) {
     expect_run(words + " --steps 3 --checkpoint threads");
     expect_run(words + " --steps 2 --processes 4 --checkpoint first");
     expect_run(words + " --steps 1 --processes 4 --resume first --checkpoint processes");
