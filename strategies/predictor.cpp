@@ -128,10 +128,10 @@ bool StepPredictor::shows_transfers(StepPlan plan) {
   return lower_step(plan, network, {.grain = Grain::blocks}).is_crowded;
 }
 
-StepPredictor::Run StepPredictor::simulate_transfers(StepPlan& plan, bool fold) {
+StepPredictor::Run StepPredictor::simulate_transfers(StepPlan& plan, const LowerOptions& options) {
   StepNetwork& network = this->network(plan.placement, plan.scenario.collectives);
   Run run;
-  run.step = lower_step(plan, network, {.fold = fold});
+  run.step = lower_step(plan, network, options);
   const auto whole = lower_transfers(plan, network, routing_, most_transfers);
   run.timeline = whole ? seen_from(run.step, *whole, engine_.run(whole->expanded.program))
                        : engine_.run(run.step.program);
@@ -172,8 +172,9 @@ StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Wor
                                              const Detail& detail) {
   StepPlan what = plan(scenario, workload, detail.microbatches);
   const bool transfers = detail.grain == Grain::kernels && shows_transfers(what);
-  Run run = transfers ? simulate_transfers(what, detail.fold)
-                      : simulate(what, {.grain = detail.grain, .fold = detail.fold});
+  const LowerOptions options{
+      .grain = detail.grain, .fold = detail.fold, .count_links = detail.count_links};
+  Run run = transfers ? simulate_transfers(what, options) : simulate(what, options);
   Prediction told = tell(run, Accounts(run.step, run.timeline), what);
   return {std::move(told), std::move(run.step), std::move(run.timeline)};
 }
@@ -230,7 +231,7 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   const std::size_t all = what.batch.microbatches;
   if (shows_transfers(what)) {
     if (!in_full) what.schedule = schedule_for(how, all);
-    const Run run = simulate_transfers(what, true);
+    const Run run = simulate_transfers(what, {});
     return tell(run, Accounts(run.step, run.timeline), what);
   }
   const std::uint32_t round = microbatches_of_round(what.schedule);

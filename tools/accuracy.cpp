@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "sim/error.hpp"
+#include "tools/accuracy_page.hpp"
 #include "tools/accuracy_report.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string json, by = "sweep";
+  std::string json, report, by = "sweep";
   std::optional<std::int64_t> threads;
   std::int64_t worst = 5;
   bool quiet = false;
@@ -48,12 +49,15 @@ std::vector<MeasuredFile> load_all(const std::vector<std::string>& names) {
 void accuracy(const Options& options) {
   if (options.by != "sweep" && options.by != "file")
     throw InputError(fmt::format("--by {} is neither 'sweep' nor 'file'", options.by));
+  if (options.json == "-" && options.report == "-")
+    throw InputError("standard output (-) is for one of --json, --report");
   if (options.worst < 0)
     throw InputError(fmt::format("--worst {} must not be below 0", options.worst));
   const std::size_t threads = counted("--threads", options.threads, 1024)
                                   .value_or(std::max(1u, std::thread::hardware_concurrency()));
   const std::vector<MeasuredFile> files = load_all(options.files);
   const auto json = options.json.empty() ? nullptr : std::make_unique<OutputFile>(options.json);
+  const auto page = options.report.empty() ? nullptr : std::make_unique<OutputFile>(options.report);
   std::vector<AccuracyRow> rows;
   {
     Progress progress(options.quiet);
@@ -64,10 +68,14 @@ void accuracy(const Options& options) {
   }
   const AccuracyReport report{files, rows, options.by == "sweep",
                               static_cast<std::size_t>(options.worst)};
-  if (options.json != "-") fmt::print("{}", accuracy_text(report));
-  if (!json) return;
-  json->write(accuracy_json(report));
-  json->finish();
+  if (options.json != "-" && options.report != "-") fmt::print("{}", accuracy_text(report));
+  if (json) {
+    json->write(accuracy_json(report));
+    json->finish();
+  }
+  if (!page) return;
+  page->write(accuracy_page(report));
+  page->finish();
 }
 
 }  // namespace
@@ -81,6 +89,7 @@ void add_accuracy_command(CLI::App& app) {
                    "Measurements as CSV (scenarios/published/README.md); - is standard input")
       ->required();
   command->add_option("--json", options->json, "Write all rows and sums; - is standard output");
+  command->add_option("--report", options->report, "Write a page with figures (.html)");
   command->add_option("--by", options->by, "A line for each sweep (default) or each file");
   command->add_option("--worst", options->worst, "How many of the worst cases of a file (5)");
   command->add_option("--threads", options->threads, "How many rows at a time (all cores)");
