@@ -121,11 +121,12 @@ StepPredictor::Run StepPredictor::simulate(StepPlan& plan, const LowerOptions& o
 }
 
 // A jitter of the network is drawn for exchanges as a whole.
-bool StepPredictor::shows_transfers(StepPlan plan) {
+bool StepPredictor::shows_transfers(const StepPlan& plan) {
   if (crowds_ == Crowds::by_flows || !is_small(plan)) return false;
   if (plan.scenario.imperfection.network_jitter > 0) return false;
+  StepPlan own = plan;  // lowering adds the strategy's uses to it
   StepNetwork& network = this->network(plan.placement, plan.scenario.collectives);
-  return lower_step(plan, network, {.grain = Grain::blocks}).is_crowded;
+  return lower_step(own, network, {.grain = Grain::blocks}).is_crowded;
 }
 
 StepPredictor::Run StepPredictor::simulate_transfers(StepPlan& plan, const LowerOptions& options) {

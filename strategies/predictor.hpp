@@ -61,7 +61,7 @@ class StepPredictor {
     Timeline timeline;
   };
   Run simulate(StepPlan& plan, const LowerOptions& options);
-  bool shows_transfers(StepPlan plan);
+  bool shows_transfers(const StepPlan& plan);
   Run simulate_transfers(StepPlan& plan, const LowerOptions& options);
   Prediction tell(const Run& run, const Accounts& accounts, const StepPlan& plan) const;
   Prediction extrapolate(const Run& run, const SteadyState& steady, const StepPlan& plan,

@@ -92,7 +92,7 @@ std::vector<std::byte> bytes_of_numbers(const Floats& values, bool is_narrow) {
   std::vector<std::byte> bytes(values.size() * (is_narrow ? 2 : 4));
   if (is_narrow)
     cast(values, std::span<Bf16>{reinterpret_cast<Bf16*>(bytes.data()), values.size()});
-  else
+  else if (!bytes.empty())
     std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
 }
@@ -101,7 +101,7 @@ Floats numbers_of(const std::vector<std::byte>& bytes, bool is_narrow) {
   Floats values(bytes.size() / (is_narrow ? 2 : 4));
   if (is_narrow)
     cast(std::span<const Bf16>{reinterpret_cast<const Bf16*>(bytes.data()), values.size()}, values);
-  else
+  else if (!bytes.empty())
     std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }

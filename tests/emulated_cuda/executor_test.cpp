@@ -31,7 +31,7 @@ Slice whole(Buffer buffer, std::size_t elements) {
 
 Floats floats_of(const std::vector<std::byte>& bytes) {
   Floats values(bytes.size() / 4);
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 

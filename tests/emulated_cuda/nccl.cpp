@@ -89,7 +89,7 @@ using Bytes = std::vector<std::byte>;
 
 Bytes read(const void* address, std::size_t bytes) {
   Bytes result(bytes);
-  std::memcpy(result.data(), address, bytes);
+  if (bytes > 0) std::memcpy(result.data(), address, bytes);
   return result;
 }
 
