@@ -42,7 +42,7 @@ Amount LessonSheet::value(std::string_view name) {
     if (word != name) continue;
     if (++depth_ > deepest)
       throw InputError(lesson_.place, fmt::format("value '{}' is made of itself", name));
-    const Amount amount = at_place(lesson_.place, [&] {
+    const Amount amount = at_place(lesson_.place, [&, &formula = formula] {
       return evaluate(formula, [this](std::string_view what, const std::vector<std::string>& with) {
         return meaning(what, with);
       });
