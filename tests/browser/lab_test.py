@@ -237,10 +237,11 @@ def test_a_link_carries_the_scenario(lab, native, size):
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    file, program = Path(sys.argv[1]), sys.argv[2]
+    file, program = Path(sys.argv[1]), str(Path(sys.argv[2]).resolve())
     if not file.exists():
         skip(f"there is no {file.name} (tools/lab/build makes it)")
     api, executable = playwright_api(), chromium()
+    from playwright.sync_api import Error as PlaywrightError
     tests = [test for name, test in sorted(globals().items()) if name.startswith("test_") and
              (len(sys.argv) == 3 or name in sys.argv[3:])]
     assert tests, sys.argv[3:]
@@ -250,12 +251,18 @@ def main():
         def lab(width=1280, scheme="light"):
             return Opened(browser, file.resolve().as_uri(), width, scheme)
 
+        failed = 0
         for test in tests:
             begun = time.monotonic()
-            test(lab, Native(program), file.stat().st_size)
-            print(f"ok {test.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+            try:
+                test(lab, Native(program), file.stat().st_size)
+                print(f"ok {test.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+            except (AssertionError, PlaywrightError) as error:
+                failed += 1
+                print(f"FAILED {test.__name__}: {str(error)[:2000]}", flush=True)
         browser.close()
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
