@@ -53,6 +53,21 @@ Amount LessonSheet::value(std::string_view name) {
   throw InputError(lesson_.place, fmt::format("there is no value '{}'", name));
 }
 
+bool LessonSheet::holds(std::string_view claim) {
+  const auto side = [this](std::string_view formula) {
+    return at_place(lesson_.place, [&] {
+      return evaluate(formula, [this](std::string_view what, const std::vector<std::string>& with) {
+        return meaning(what, with);
+      });
+    });
+  };
+  const std::size_t less = claim.find('<');
+  const Amount left = side(claim.substr(0, less)), right = side(claim.substr(less + 1));
+  if (!(left.dimensions == right.dimensions))
+    throw InputError(lesson_.place, fmt::format("'{}' compares different things", claim));
+  return left.value < right.value;
+}
+
 Amount LessonSheet::meaning(std::string_view name, const std::vector<std::string>& with) {
   const bool is_value =
       with.empty() && std::any_of(lesson_.values.begin(), lesson_.values.end(),

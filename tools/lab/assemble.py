@@ -11,7 +11,7 @@ LARGEST = 3_000_000  # bytes: what the page may weigh
 
 
 def text_of(file):
-    """What stands in the page for a file: WebAssembly packed (a third as long), the rest as it is."""
+    """What stands in the page for a file: WebAssembly packed, the rest as it is."""
     if file.suffix == ".wasm":
         return base64.b64encode(gzip.compress(file.read_bytes(), 9, mtime=0)).decode("ascii")
     # A script ends where its text says so, even inside a string.
