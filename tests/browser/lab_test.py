@@ -51,6 +51,18 @@ def move(page, field, place):
     }""", [field, place])
 
 
+def retold(page, field, places):
+    """Whether the answer's number differs between two places of a control."""
+    texts = []
+    for place in places:
+        page.evaluate("document.querySelector('#reveal').removeAttribute('data-ms')")
+        move(page, field, place)
+        page.wait_for_selector("#reveal[data-ms]")
+        texts.append(page.inner_text("#grade"))
+    move(page, field, places[0])
+    return texts[0] != texts[1]
+
+
 def test_every_lesson_shows_what_predict_prints(lab, native, size):
     """At its own values, and with every control moved to its ends and its middle: to the
     picosecond, natively and in WebAssembly."""
@@ -80,8 +92,11 @@ def test_every_lesson_shows_what_predict_prints(lab, native, size):
             assert (step_of(page), page.inner_html("#picture")) == (first, drawn), file.stem
             if changes != {"number", "picture"}:
                 told_only.append(f"{file.stem} {key}")
-    # The noise of gradients changes how many steps are needed, and none of them.
-    assert told_only == ["05_large_batches gradient_noise_scale"], told_only
+                assert retold(page, field, [now, 0 if now else count - 1]), told_only[-1]
+    # These change how many steps are needed, or are for nothing, and none of them: what is told
+    # changes, the step does not.
+    assert told_only == ["05_large_batches gradient_noise_scale",
+                         "35_loss_scaling loss_scale_window"], told_only
     opened.close()
     print(f"  {len(LESSONS)} lessons, {compared} numbers as predict prints them")
 

@@ -23,7 +23,7 @@ REDRAW = """async ([id, places, times]) => {
   }));
   const took = [];
   for (let i = 0; i < times; ++i) {
-    await new Promise((done) => setTimeout(done, 400));  // text and curve are done by then
+    await new Promise((done) => setTimeout(done, 150));  // text and curve are done by then
     await frame();
     const begun = performance.now();
     field.value = String(places[i % places.length]);
