@@ -197,7 +197,7 @@ class MpiRun {
   }
 
   void rest() {
-    if (computer_ && computer_->is_busy())
+    if ((computer_ && computer_->is_busy()) || world_.is_crowded())
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     else
       std::this_thread::yield();

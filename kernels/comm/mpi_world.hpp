@@ -26,6 +26,9 @@ class MpiWorld {
   /// This process's clock minus rank 0's; zero where both run on one machine.
   Time clock_ahead() const { return clock_ahead_; }
 
+  /// Whether its machine has more ranks than processors: who polls there keeps others from working.
+  bool is_crowded() const { return is_crowded_; }
+
   /// Waiting for the others; meanwhile this is called again and again.
   using Meanwhile = std::function<void()>;
   void barrier(const Meanwhile& meanwhile) const;
@@ -40,6 +43,7 @@ class MpiWorld {
   Rank rank_{};
   std::vector<std::string> hosts_;  // by rank
   Time clock_ahead_;
+  bool is_crowded_ = false;
 };
 
 }  // namespace rehearse
