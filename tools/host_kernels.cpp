@@ -24,6 +24,15 @@ struct OpClass {
   KernelMeasurement measured;
 };
 
+Content content_of(const BoundStep& bound, Rank rank, const Slice& slice) {
+  for (const auto& [owner, state] : bound.states)
+    if (owner == rank && state == slice) return Content::state;
+  for (const Feed& feed : bound.feeds)
+    if (feed.rank == rank && feed.slice.buffer == slice.buffer && feed.kind != FeedKind::vectors)
+      return Content::indices;
+  return Content::numbers;
+}
+
 class Kernels {
  public:
   Kernels(const HostRanks& ranks, const Topology& topology, Progress& progress)
@@ -59,11 +68,8 @@ class Kernels {
     made.calls.assign(calls.begin(), calls.end());
     progress_.show(fmt::format("kernel {} of {} bytes", made.name, made.work.traffic.count()));
     made.measured =
-        measure_op(ranks_, topology_.rank_count(), program, op, [&](const Slice& slice) {
-          return std::any_of(bound.states.begin(), bound.states.end(), [&](const auto& state) {
-            return state.first == op.rank && state.second == slice;
-          });
-        });
+        measure_op(ranks_, topology_.rank_count(), program, op,
+                   [&](const Slice& slice) { return content_of(bound, op.rank, slice); });
     return made;
   }
 

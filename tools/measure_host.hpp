@@ -28,11 +28,13 @@ struct KernelMeasurement {
 };
 KernelMeasurement measure_gemm(const HostRanks& ranks, std::size_t ranks_at_once,
                                const Gemm& shape);
+/// Kernels take as long as their numbers make them.
+enum class Content : std::uint8_t { numbers, state, indices };
 /// A compute op of a program as it is, its kernels and all; what it works on was not touched
-/// lately. `is_state` tells which of its slices are a StepState.
+/// lately. `content` tells what its slices hold.
 KernelMeasurement measure_op(const HostRanks& ranks, std::size_t ranks_at_once,
                              const Program& program, const Program::Op& op,
-                             const std::function<bool(const Slice&)>& is_state);
+                             const std::function<Content(const Slice&)>& content);
 /// y = factor x over so many bytes in all (read and written).
 KernelMeasurement measure_scale(const HostRanks& ranks, std::size_t ranks_at_once, Bytes traffic);
 
