@@ -22,7 +22,7 @@ if(NVCC AND NCCL_INCLUDE_DIR AND NOT REHEARSE_CUDA STREQUAL "OFF" AND NOT REHEAR
   find_package(CUDAToolkit REQUIRED)
   find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} REQUIRED)
   add_library(rehearse_cuda STATIC ${cuda_kernels} ${cuda_sources})
-  set_target_properties(rehearse_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
+  set_target_properties(rehearse_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_include_directories(rehearse_cuda PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(rehearse_cuda SYSTEM PRIVATE ${CUDA_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
   # Only to link: what g++ is told to warn of, nvcc would not understand.
