@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/framework.hpp"
+#include "sim/quantity_text.hpp"
 #include "topology/accelerator_file.hpp"
 #include "topology/document.hpp"
 #include "topology/fields.hpp"
@@ -46,6 +48,19 @@ void read_devices(Fields& fields, Problems& problems, Calibration& calibration) 
   for (const Value& table : *given->array()) read(table);
 }
 
+void read_launches(Fields& fields, Problems& problems, Calibration& calibration) {
+  for (const Value* table : fields.tables("framework")) {
+    Fields one{*table, "[[framework]]", problems};
+    for (const char* key : {"name", "launch_time"}) one.require(key);
+    Calibration::Launch launch{one.text("name").value_or(""),
+                               one.time("launch_time").value_or(Time{})};
+    if (one.text("name") && !find_framework(launch.framework))
+      one.complain("name", fmt::format("unknown framework '{}'", launch.framework));
+    one.finish();
+    calibration.launches.push_back(std::move(launch));
+  }
+}
+
 const Calibration::Device* find_device(const Calibration& calibration, const std::string& name) {
   for (const Calibration::Device& device : calibration.devices)
     if (device.accelerator == name) return &device;
@@ -74,6 +89,7 @@ Calibration parse_calibration(std::string_view text, const std::string& file) {
     if (fields.text(key) && fields.text(key)->empty())
       fields.complain(key, fmt::format("'{}' must say something", key));
   read_devices(fields, problems, calibration);
+  read_launches(fields, problems, calibration);
   fields.finish();
   throw_if_any(std::move(problems));
   return calibration;
@@ -90,18 +106,33 @@ std::string to_toml(const Calibration& calibration) {
   for (const Calibration::Device& device : calibration.devices)
     out += fmt::format("\n[[accelerator]]\nname = {}\n{}", toml_quoted(device.accelerator),
                        write_changes(device.changes));
+  for (const Calibration::Launch& launch : calibration.launches)
+    out += fmt::format("\n[[framework]]\nname = {}\nlaunch_time = \"{}\"\n",
+                       toml_quoted(launch.framework), to_text(launch.time));
   return out;
 }
 
+Topology apply_known(const Calibration& calibration, Topology topology) {
+  for (Accelerator& accelerator : topology.accelerators)
+    if (const Calibration::Device* device = find_device(calibration, accelerator.name))
+      accelerator = changed(std::move(accelerator), device->changes);
+  return topology;
+}
+
+Scenario apply(const Calibration& calibration, Scenario scenario) {
+  for (const Calibration::Launch& launch : calibration.launches)
+    if (frameworks()[scenario.training.framework].name == launch.framework &&
+        scenario.training.launch_time == Time{})
+      scenario.training.launch_time = launch.time;
+  return scenario;
+}
+
 Topology apply(const Calibration& calibration, Topology topology) {
-  bool is_used = false;
-  for (Accelerator& accelerator : topology.accelerators) {
-    const Calibration::Device* device = find_device(calibration, accelerator.name);
-    if (!device) continue;
-    accelerator = changed(std::move(accelerator), device->changes);
-    is_used = true;
-  }
-  if (is_used) return topology;
+  const auto is_known = [&](const Accelerator& accelerator) {
+    return find_device(calibration, accelerator.name) != nullptr;
+  };
+  if (std::any_of(topology.accelerators.begin(), topology.accelerators.end(), is_known))
+    return apply_known(calibration, std::move(topology));
   std::vector<std::string> measured, present;
   for (const Calibration::Device& device : calibration.devices)
     measured.push_back(fmt::format("'{}'", device.accelerator));

@@ -16,6 +16,10 @@
 //   n = 12288
 //   k = 4096
 //   time = "1.7ms"
+//
+//   [[framework]]
+//   name = "megatron-lm"              # as the scenario calls it
+//   launch_time = "30us"              # of the host, each kernel
 #pragma once
 
 #include <optional>
@@ -23,6 +27,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/scenario.hpp"
 #include "topology/topology.hpp"
 
 namespace rehearse {
@@ -37,6 +42,12 @@ struct Calibration {
   std::string source;  // in words: what was measured, where, with what
   double error = 0;    // as stated: the mean share by which it misses what it was made from
   std::vector<Device> devices;
+  struct Launch {
+    std::string framework;  // as sim/framework.cpp calls it
+    Time time;              // of its host, each kernel
+    friend bool operator==(const Launch&, const Launch&) = default;
+  };
+  std::vector<Launch> launches;
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
@@ -50,6 +61,10 @@ std::string to_toml(const Calibration& calibration);
 /// The topology with what was measured laid over its accelerators. Throws InputError when none of
 /// them is in the calibration: a figure must not be called calibrated when it is not.
 Topology apply(const Calibration& calibration, Topology topology);
+
+/// The same, but what it does not know stays as it is; and the launches of a scenario's framework.
+Topology apply_known(const Calibration& calibration, Topology topology);
+Scenario apply(const Calibration& calibration, Scenario scenario);
 
 /// For reports: "node17 (cuBLAS 12.4, …; stated error 6 %)", or what stands in its place.
 std::string describe(const std::optional<Calibration>& calibration);

@@ -93,7 +93,9 @@ class Accuracy {
     for (auto& [hardware, machine] : machines_) all.emplace_back(&hardware, &machine);
     for_each_in_parallel(all.size(), job_.threads, [&](std::size_t m) {
       try {
-        all[m].second->topology = machine_of(*all[m].first);
+        Topology machine = machine_of(*all[m].first);
+        if (job_.calibration) machine = apply_known(*job_.calibration, std::move(machine));
+        all[m].second->topology = std::move(machine);
       } catch (const InputError& error) {
         all[m].second->reason = first_problem(error);
       }
@@ -183,13 +185,18 @@ class Accuracy {
   void predict_step(std::size_t result, StepPredictor& predictor, const Topology& topology) {
     const MeasuredRow& row = row_of(result);
     const auto* training = std::get_if<TrainingMeasured>(&row.what);
-    const MeasuredStep step =
+    MeasuredStep step =
         training ? step_of(*training) : step_of(std::get<DataParallelMeasured>(row.what));
+    if (job_.calibration) step.scenario = apply(*job_.calibration, std::move(step.scenario));
     const std::vector<KeyProblem> problems =
         scenario_problems(step.scenario, step.workload, topology);
     if (!problems.empty()) throw InputError(problems.front().message);
     const Prediction told = predictor.quick(step.scenario, step.workload);
     results_[result].predicted = told.step.seconds().count();
+    if (training) {
+      results_[result].low = told.low().seconds().count();
+      results_[result].high = told.high().seconds().count();
+    }
     results_[result].runs_out = !told.fits;
     results_[result].detail = time_use(told);
   }
