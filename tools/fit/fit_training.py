@@ -116,14 +116,14 @@ def jacobian(run, values, base, step=0.1):
     kinds = sorted({spec[0] for spec in CONSTANTS.values()})
     slopes = {name: {} for name in values}
     def column(kind):
-        trial = {n: v * (1 + step) if CONSTANTS[n][0] == kind else v for n, v in values.items()}
+        trial = {n: v / (1 + step) if CONSTANTS[n][0] == kind else v for n, v in values.items()}
         return kind, run(trial)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         runs = dict(pool.map(column, kinds))
     for name in values:
         for case, (_, error) in runs[CONSTANTS[name][0]].items():
             if case in base and owns(name, case):
-                slope = (error - base[case][1]) / math.log(1 + step)
+                slope = (base[case][1] - error) / math.log(1 + step)
                 if abs(slope) > 1e-9:
                     slopes[name][case] = slope
     return slopes
