@@ -259,8 +259,11 @@ class Reader {
     std::vector<Access> accesses;
     for (bool writes = false; (writes = line.accept("writes")) || line.accept("reads");)
       accesses.push_back({slice(line), writes});
+    std::vector<KernelCall> calls;
+    while (line.accept("runs")) calls.push_back(call(line));
+    check_operands(line, accesses, calls);
     edges(line);
-    program_.add_compute(where, queue, label(line), work, {}, accesses);
+    program_.add_compute(where, queue, label(line), work, {}, accesses, calls);
   }
 
   void read_transfer(TextLine& line, Rank where, Stream queue) {
@@ -273,6 +276,8 @@ class Reader {
       line.fail(fmt::format("this connection's transfers run on rank {}, not on rank {}",
                             index(runs_on), index(where)));
     if (line.accept("sum")) work.combine = Combine::sum;
+    if (line.accept("max")) work.combine = Combine::max;
+    if (line.accept("of")) work.numbers = precision(line);
     const Slice source = slice(line);
     line.expect("->");
     const Slice target = slice(line);
@@ -308,6 +313,9 @@ class Reader {
     if (line.accept("result")) work.result = slice(line);
     if (line.accept("root"))
       work.root = static_cast<std::uint32_t>(line.integer("a root", work.group.size() - 1));
+    if (line.accept("overwrite")) work.combine = Combine::overwrite;
+    if (line.accept("max")) work.combine = Combine::max;
+    if (line.accept("of")) work.numbers = precision(line);
     edges(line);
     program_.add_collective(queue, label(line), std::move(work), {});
   }

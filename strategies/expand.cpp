@@ -111,7 +111,7 @@ class Expansion {
       made = out_.add_marker(op.rank, op.stream, op.label, inputs);
     else if (op.kind == WorkKind::compute)
       made = out_.add_compute(op.rank, op.stream, op.label, program_.compute(op), inputs,
-                              program_.accesses(op));
+                              program_.accesses(op), program_.calls(op));
     else
       made = out_.add_transfer(op.stream, op.label, program_.transfer(op), inputs);
     copied_.emplace(id, made);
@@ -129,12 +129,25 @@ class Expansion {
     const auto [how, protocol] = choice(shape, work.data.size);
     const CollectiveRehearsal& rehearsal = rehearsal_of(*how, shape);
     const Room room = room_of(op.stream);
+    const std::size_t begin = out_.size();
     const Emission emission = rehearsal.emit_into(
         out_, {work.data, work.result, room.scratch},
         {.protocol = protocol, .lane = room.lane, .entry = entry, .by_kernels = true});
+    combine_as(work, begin);
     for (const Rank rank : work.group) {
       parts_[id][rank] = tails_[{rank, op.stream}] = emission.done(rank);
       last_copied_.erase({rank, op.stream});
+    }
+  }
+
+  // Algorithms sum fp32; what else a collective combines is the same transfers.
+  void combine_as(const Collective& work, std::size_t begin) {
+    if (work.combine == Combine::sum && work.numbers == Precision::fp32) return;
+    for (std::size_t i = begin; i < out_.size(); ++i) {
+      const auto id = static_cast<OpId>(i);
+      if (out_[id].kind != WorkKind::transfer) continue;
+      const bool reduces = out_.transfer(out_[id]).combine == Combine::sum;
+      out_.set_numbers(id, reduces ? work.combine : Combine::overwrite, work.numbers);
     }
   }
 
