@@ -39,7 +39,7 @@ for group, names, shares in (("a100", A100, (0.5, 0.55, 0.35, 0.5)),
 for framework in ("megatron-lm", "megatron-lm+deepspeed", "megatron-deepspeed", "nemo",
                   "megatron-bridge", "llm-foundry", "torchtitan", "torchtitan-compile",
                   "internevo", "aa-scaling"):
-    add("launch", framework, "launch_time", framework, 30, 1, 200)
+    add("launch", framework, "launch_time", framework, 30, 5, 60)
 AA = ["aa-scaling-torch", "aa-scaling-fused", "aa-scaling-fa1", "aa-scaling-fa2",
       "aa-scaling-fa2-rms"]
 
