@@ -19,7 +19,7 @@ namespace {
 
 constexpr double height = 400, left = 76, right_margin = 18, below = 44;
 
-struct Kernel {
+struct KernelSum {
   std::string name;
   Paint paint{};
   double flops = 0, bytes = 0, seconds = 0;
@@ -30,15 +30,15 @@ struct Kernel {
 };
 
 // By name, the longest first. A role counts as often as it has ranks.
-std::vector<Kernel> kernels_of(const StepProgram& step, const Timeline& timeline) {
+std::vector<KernelSum> kernels_of(const StepProgram& step, const Timeline& timeline) {
   std::map<Rank, double> weight;
   for (const Role& role : step.roles) weight[role.rank] = role.ranks;
-  std::vector<Kernel> kernels(step.program.names().size());
+  std::vector<KernelSum> kernels(step.program.names().size());
   for (std::size_t i = 0; i < step.program.size(); ++i) {
     const Program::Op& op = step.program.ops()[i];
     if (op.kind != WorkKind::compute || step.tags[i].communicates) continue;
     const Compute& work = step.program.compute(op);
-    Kernel& kernel = kernels[op.label.name];
+    KernelSum& kernel = kernels[op.label.name];
     const double times = weight[op.rank];
     kernel.name = step.program.names()[op.label.name];
     kernel.paint = paint_of(step.tags[i].phase, false);
@@ -47,9 +47,9 @@ std::vector<Kernel> kernels_of(const StepProgram& step, const Timeline& timeline
     kernel.seconds += times * (timeline.spans[i].end - timeline.spans[i].begin).seconds().count();
     ++kernel.calls;
   }
-  std::erase_if(kernels, [](const Kernel& kernel) { return !(kernel.seconds > 0); });
+  std::erase_if(kernels, [](const KernelSum& kernel) { return !(kernel.seconds > 0); });
   std::stable_sort(kernels.begin(), kernels.end(),
-                   [](const Kernel& a, const Kernel& b) { return a.seconds > b.seconds; });
+                   [](const KernelSum& a, const KernelSum& b) { return a.seconds > b.seconds; });
   return kernels;
 }
 
@@ -95,7 +95,7 @@ void draw_roofs(Svg& svg, const PlotFrame& frame, const std::vector<Roof>& roofs
            fmt::format("memory: {}", readable(device.memory_bandwidth)));
 }
 
-std::string tip_of(const Kernel& kernel, double all, double roof) {
+std::string tip_of(const KernelSum& kernel, double all, double roof) {
   return fmt::format(
       "{}: {:.1f} % of the kernels' time, {:.4g} FLOP/B, {}FLOP/s, {:.0f} % of what "
       "the roofline allows",
@@ -108,9 +108,9 @@ struct Extent {
   double least_x = INFINITY, most_x = 0, least_y = INFINITY;
 };
 
-Extent extent_of(const std::vector<Kernel>& kernels) {
+Extent extent_of(const std::vector<KernelSum>& kernels) {
   Extent extent;
-  for (const Kernel& kernel : kernels) {
+  for (const KernelSum& kernel : kernels) {
     extent.all += kernel.seconds;
     if (!kernel.can_show()) {
       extent.unshown += kernel.seconds;
@@ -123,9 +123,9 @@ Extent extent_of(const std::vector<Kernel>& kernels) {
   return extent;
 }
 
-FigureTable table_of(const std::vector<Kernel>& kernels, double all) {
+FigureTable table_of(const std::vector<KernelSum>& kernels, double all) {
   FigureTable table{{"kernel", "calls", "share of kernels' time", "FLOP/B", "FLOP/s"}, {}};
-  for (const Kernel& kernel : kernels)
+  for (const KernelSum& kernel : kernels)
     table.rows.push_back({kernel.name, std::to_string(kernel.calls),
                           fmt::format("{:.2f} %", 100 * kernel.seconds / all),
                           kernel.can_show() ? fmt::format("{:.4g}", kernel.intensity()) : "-",
@@ -133,9 +133,9 @@ FigureTable table_of(const std::vector<Kernel>& kernels, double all) {
   return table;
 }
 
-Legend legend_of(const std::vector<Kernel>& kernels, double width) {
+Legend legend_of(const std::vector<KernelSum>& kernels, double width) {
   std::map<Paint, std::string> used;
-  for (const Kernel& kernel : kernels)
+  for (const KernelSum& kernel : kernels)
     if (kernel.can_show()) used[kernel.paint] = colours(kernel.paint).words;
   std::vector<LegendEntry> entries;
   for (const auto& [paint, words] : used) entries.push_back({paint, words});
@@ -146,7 +146,7 @@ Legend legend_of(const std::vector<Kernel>& kernels, double width) {
 
 Figure roofline_figure(const StepProgram& step, const Timeline& timeline, const Accelerator& device,
                        FlopsPerSecond peak, const FigureSize& size) {
-  const std::vector<Kernel> kernels = kernels_of(step, timeline);
+  const std::vector<KernelSum> kernels = kernels_of(step, timeline);
   const Extent extent = extent_of(kernels);
   Figure figure{"roofline", "Roofline", "", "", table_of(kernels, extent.all), ""};
   figure.description = fmt::format(
@@ -171,7 +171,7 @@ Figure roofline_figure(const StepProgram& step, const Timeline& timeline, const 
   legend.draw(svg);
   draw_axes(svg, frame);
   draw_roofs(svg, frame, roofs_of(device, peak), device);
-  for (const Kernel& kernel : kernels) {
+  for (const KernelSum& kernel : kernels) {
     if (!kernel.can_show()) continue;
     const double roof = std::min(peak.count(), kernel.intensity() * bandwidth);
     svg.circle(frame.x(kernel.intensity()), frame.y(kernel.rate()),
