@@ -1,5 +1,5 @@
 // The table of frameworks. Choices are read in their sources; `launch` is fitted to published steps
-// (tools/fit/README.md has the command, the data and the residuals).
+// (tools/README.md has the command, scenarios/published/README.md the residuals).
 #include "sim/framework.hpp"
 
 #include <iterator>
@@ -26,7 +26,11 @@ constexpr Framework table[] = {
     {.name = "none"},
     // arguments.py: overlap_grad_reduce off; bf16 turns accumulate_allreduce_grads_in_fp32 on;
     // hidden_dropout 0.1. Kernels of apex and its own (megatron/fused_kernels).
-    {.name = "megatron-lm", .launch = 30_us, .fp32_gradients = true, .dropout = 0.1},
+    {.name = "megatron-lm",
+     .launch = 30_us,
+     .tensor_overlap = false,
+     .fp32_gradients = true,
+     .dropout = 0.1},
     // ZeRO-3 gathers ahead of use (overlap_comm is on for stage 3), reduces in the step's type.
     {.name = "megatron-lm+deepspeed",
      .launch = 60_us,

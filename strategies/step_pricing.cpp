@@ -97,7 +97,7 @@ void slow_clocks(StageWork& work, const Accelerator& device) {
     }
   const double allowed = device.sustained_share * in_all;
   if (at_peak <= allowed) return;
-  const double slower = std::sqrt(at_peak / allowed);
+  const double slower = std::sqrt(std::sqrt(at_peak / allowed));
   for (Tape* tape : tapes_of(work))
     for (TapeStep& step : tape->steps) {
       const auto* kernel = std::get_if<Compute>(&step.piece->work);

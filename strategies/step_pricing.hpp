@@ -6,9 +6,10 @@
 
 namespace rehearse {
 
-/// A device draws about U c² of its power, where U is the share of its peak that a stage would
-/// reach at full clocks and c the clock: where U is above what its power sustains, products take
-/// 1/c as long, c = sqrt(sustained_share / U). Kernels bound by memory keep their time.
+/// A device draws about U c⁴ of its power, where U is the share of its peak that a stage would
+/// reach at full clocks and c the clock (voltage rises with it): where U is above what its power
+/// sustains, products take 1/c as long, c = (sustained_share / U)^¼. Kernels bound by memory keep
+/// their time.
 void slow_clocks(StageWork& work, const Accelerator& device);
 
 /// The device works through a stretch in G alone, and the host launches it in H; together they

@@ -83,9 +83,9 @@ TEST(Frameworks, TakeTheSameInKernelsBlocksAndQuickly) {
   }
 }
 
-// At a share of 1 clocks stay up. At 0 < share < U products take sqrt(U / share) as long, so a
-// share lowered four times lengthens what they take two times.
-TEST(Clocks, GoDownWithTheRootOfTheShare) {
+// At a share of 1 clocks stay up. Below U products take (U / share)^¼ as long, so a share lowered
+// sixteen times lengthens what they take two times.
+TEST(Clocks, GoDownWithTheFourthRootOfTheShare) {
   Topology machine =
       TrainingJob{.name = {}, .machine = "dgx-a100", .model = {}, .scenario = {}}.topology();
   Scenario scenario;
@@ -96,10 +96,10 @@ TEST(Clocks, GoDownWithTheRootOfTheShare) {
     for (Accelerator& device : machine.accelerators) device.sustained_share = share;
     return StepPredictor(machine, cost).quick(scenario, model).step.seconds().count();
   };
-  const double full = step(1), quarter = step(0.04), sixteenth = step(0.01);
-  EXPECT_LT(full, quarter);
+  const double full = step(1), low = step(0.016), lowest = step(0.001);
+  EXPECT_LT(full, low);
   // What clocks touch is m: full + m (s - 1) and full + m (2 s - 1).
-  const double other = 2 * quarter - sixteenth;  // full - m
+  const double other = 2 * low - lowest;  // full - m
   EXPECT_GT(other, 0);
   EXPECT_LT(other, full);
 }
