@@ -15,6 +15,7 @@ namespace rehearse {
 ///
 ///   plain   |── lead ──|── bytes ──|             lead + flight = latency; a stream is held until
 ///   posted             |── bytes ──|── flight ──|     the bytes are through
+///   bursts  |── lead ──|── bytes ──|── gap ──|── bytes ──|     folded ones only
 class Paths {
  public:
   using Crossing = FoldedPath::Crossing;
@@ -35,6 +36,10 @@ class Paths {
   /// The part that passes after the last byte has left, while the stream is free again.
   Time flight(ConnectionId id) const { return flight_[index(id)]; }
   bool any_flight() const { return any_flight_; }
+  /// In how many bursts the bytes move, and what passes between two of them.
+  std::uint32_t bursts(ConnectionId id) const { return any_gap_ ? bursts_[index(id)] : 1; }
+  Time gap(ConnectionId id) const { return any_gap_ ? gap_[index(id)] : Time{}; }
+  bool any_gap() const { return any_gap_; }
   /// The protocol's limit, the connection's, the narrowest link (over its weight): the rate alone.
   BytesPerSecond rate_alone(ConnectionId id) const { return rate_alone_[index(id)]; }
   /// Lowers a connection's rate alone; for plans that pace what they have just laid out.
@@ -45,8 +50,9 @@ class Paths {
  private:
   std::vector<std::uint32_t> begin_{0};
   std::vector<Crossing> crossings_;
-  std::vector<Time> latency_, flight_;
-  bool any_flight_ = false;
+  std::vector<Time> latency_, flight_, gap_;
+  std::vector<std::uint32_t> bursts_;
+  bool any_flight_ = false, any_gap_ = false;
   std::vector<BytesPerSecond> rate_alone_;
 };
 

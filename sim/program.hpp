@@ -145,7 +145,8 @@ struct Access {
 
 /// One connection standing for many alike (see strategies/collectives/fold.hpp): the links it
 /// crosses that may be short, and how many of its kind cross each of them at the same time. What
-/// the others allow is in the connection's limit.
+/// the others allow is in the connection's limit. One that stands for a whole collective sends its
+/// bytes in bursts, as the steps of a ring do: equal ones, each a gap after the one before.
 struct FoldedPath {
   struct Crossing {
     LinkId link{};
@@ -155,6 +156,8 @@ struct FoldedPath {
   std::vector<Crossing> crossings;
   Time latency;
   std::uint32_t stands_for = 1;
+  std::uint32_t bursts = 1;
+  Time gap{};
   friend bool operator==(const FoldedPath&, const FoldedPath&) = default;
 };
 

@@ -191,6 +191,12 @@ class Reader {
     FoldedPath& path = program_.folded[which];
     if (line.accept("latency")) path.latency = time(line);
     if (line.accept("stands_for")) path.stands_for = copies(line);
+    if (line.accept("bursts")) {
+      path.bursts = static_cast<std::uint32_t>(line.integer("a number of bursts", 1000));
+      if (path.bursts == 0) line.fail("the number of bursts must be at least 1");
+      line.expect("gap");
+      path.gap = time(line);
+    }
     if (line.accept("links")) {
       do {
         FoldedPath::Crossing crossing;

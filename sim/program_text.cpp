@@ -101,6 +101,7 @@ class Writer {
     put("fold c{}:", c);
     if (path.latency != Time{}) put(" latency {}", to_text(path.latency));
     if (path.stands_for != 1) put(" stands_for {}", path.stands_for);
+    if (path.bursts != 1) put(" bursts {} gap {}", path.bursts, to_text(path.gap));
     const char* separator = " links ";
     for (const FoldedPath::Crossing& crossing : path.crossings) {
       put("{}{}*{}", separator, index(crossing.link), crossing.weight);

@@ -37,17 +37,20 @@ class Expansion {
           "would be expanded");
   }
 
-  Program run() {
+  std::optional<Expanded> run(std::size_t most_ops) {
+    std::vector<OpId> origin;
     for (std::size_t i = 0; i < program_.size(); ++i) {
       const auto id = static_cast<OpId>(i);
       if (program_[id].kind == WorkKind::collective)
         expand(id);
       else
         copy(id);
+      if (out_.size() > most_ops) return std::nullopt;
+      origin.resize(out_.size(), id);
     }
     out_.protocols =
         program_.protocols.empty() ? routing_.topology().protocols : program_.protocols;
-    return std::move(out_);
+    return Expanded{std::move(out_), std::move(origin)};
   }
 
  private:
@@ -126,7 +129,7 @@ class Expansion {
     std::vector<std::vector<OpId>> entry(routing_.topology().rank_count());
     for (const Rank rank : work.group) entry.at(index(rank)) = inputs_of(id, rank);
 
-    const auto [how, protocol] = choice(shape, work.data.size);
+    const auto [how, protocol] = choice(shape, work);
     const CollectiveRehearsal& rehearsal = rehearsal_of(*how, shape);
     const Room room = room_of(op.stream);
     const std::size_t begin = out_.size();
@@ -154,12 +157,16 @@ class Expansion {
   using Choice = std::pair<const Algorithm*, std::uint16_t>;
 
   // A step has the same few collectives over and over.
-  Choice choice(const CollectiveShape& shape, Bytes size) {
+  Choice choice(const CollectiveShape& shape, const Collective& work) {
+    if (options_.choose) {
+      const ChosenAlgorithm chosen = options_.choose(work);
+      return {&algorithm(chosen.name), chosen.protocol};
+    }
     if (options_.algorithm != "auto") return {&algorithm(options_.algorithm), options_.protocol};
     auto& chooser = choosers_[{shape.kind, shape.root, shape.group}];
     if (!chooser)
       chooser = std::make_unique<CollectiveChooser>(shape, routing_, CollectiveChooser::Wish{});
-    const Candidate best = chooser->at(size, engine_).front();
+    const Candidate best = chooser->at(work.data.size, engine_).front();
     return {&algorithm(best.algorithm), best.protocol};
   }
 
@@ -201,8 +208,13 @@ class Expansion {
 
 }  // namespace
 
+std::optional<Expanded> expand_within(const Program& program, Routing& routing,
+                                      const ExpandOptions& options, std::size_t most_ops) {
+  return Expansion(program, routing, options).run(most_ops);
+}
+
 Program expand_collectives(const Program& program, Routing& routing, const ExpandOptions& options) {
-  return Expansion(program, routing, options).run();
+  return std::move(expand_within(program, routing, options, SIZE_MAX)->program);
 }
 
 }  // namespace rehearse

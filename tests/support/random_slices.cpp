@@ -39,13 +39,16 @@ Connection random_connection(Draw& draw, std::size_t ranks) {
   return connection;
 }
 
-FoldedPath random_fold(Draw& draw) {
+FoldedPath random_fold(Draw& draw, bool posted) {
   FoldedPath path;
   path.latency = Time::picoseconds(static_cast<std::int64_t>(draw.below(1'000'000)));
   path.stands_for = static_cast<std::uint32_t>(draw.between(1, 9));
   for (std::size_t i = draw.below(3); i > 0; --i)
     path.crossings.push_back(
         {static_cast<LinkId>(draw.below(100)), static_cast<std::uint32_t>(draw.between(1, 4))});
+  if (posted || draw.once_in(2)) return path;
+  path.bursts = static_cast<std::uint32_t>(draw.between(2, 9));
+  path.gap = Time::picoseconds(static_cast<std::int64_t>(draw.below(1'000'000)));
   return path;
 }
 
@@ -126,8 +129,8 @@ Program random_sliced_program(Draw& draw, bool folded) {
     Connection connection = random_connection(draw, ranks);
     if (!program.protocols.empty())
       connection.protocol = static_cast<std::uint16_t>(draw.below(program.protocols.size()));
+    if (folded) program.folded.push_back(random_fold(draw, connection.posted));
     program.connect(std::move(connection));
-    if (folded) program.folded.push_back(random_fold(draw));
   }
   for (std::size_t i = draw.below(40); i > 0; --i) add_random_op(draw, program, ranks);
   return program;
