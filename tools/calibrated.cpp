@@ -12,6 +12,11 @@ Topology calibrated(const Scenario& scenario, Topology topology) {
   return machine_for(scenario, std::move(topology));
 }
 
+Scenario launched(Scenario scenario) {
+  if (scenario.calibration.empty()) return scenario;
+  return apply(load_calibration(scenario.calibration), std::move(scenario));
+}
+
 std::string calibration_words(const Scenario& scenario) {
   if (scenario.calibration.empty()) return describe(std::optional<Calibration>{});
   return describe(std::optional{load_calibration(scenario.calibration)});

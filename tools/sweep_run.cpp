@@ -154,7 +154,7 @@ class Sweep {
   void predict(StepPredictor& predictor, const Topology& topology, const Workload& workload,
                std::size_t p) {
     try {
-      const Scenario scenario = scenario_at(job_.loaded.scenario, job_.axes, p);
+      const Scenario scenario = launched(scenario_at(job_.loaded.scenario, job_.axes, p));
       const std::vector<KeyProblem> problems = scenario_problems(scenario, workload, topology);
       if (problems.empty())
         points_[p] = point_of(predictor.quick(scenario, workload));

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Fits constants of GPUs and frameworks to published training steps; tools/README.md says how.
 """Fits what a step's compute costs to published steps: Gauss-Newton on the logarithm of
 predicted over measured, driving `rehearse accuracy`. Python's own library only.
 
