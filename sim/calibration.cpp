@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "sim/framework.hpp"
@@ -61,6 +62,60 @@ void read_launches(Fields& fields, Problems& problems, Calibration& calibration)
   }
 }
 
+constexpr std::array<std::string_view, 6> link_words{"nvlink", "pcie",   "network",
+                                                     "socket", "memory", "other"};
+
+Calibration::LinkClass read_link(const Value& table, Problems& problems) {
+  Fields fields{table, "[[link]]", problems};
+  Calibration::LinkClass link;
+  fields.require("kind");
+  link.kind = static_cast<LinkKind>(fields.choice("kind", link_words).value_or(0));
+  link.bandwidth_share = fields.number("bandwidth_share").value_or(1);
+  if (!(link.bandwidth_share > 0 && link.bandwidth_share <= 100))
+    fields.complain("bandwidth_share",
+                    fmt::format("'bandwidth_share' must be above 0 and at most 100, not {}",
+                                link.bandwidth_share));
+  link.latency = fields.time("latency");
+  fields.finish();
+  return link;
+}
+
+void read_links(Fields& fields, Problems& problems, Calibration& calibration) {
+  for (const Value* table : fields.tables("link")) {
+    const Calibration::LinkClass link = read_link(*table, problems);
+    for (const Calibration::LinkClass& known : calibration.links)
+      if (known.kind == link.kind)
+        problems.push_back(
+            {table->place, fmt::format("links of kind '{}' are listed twice",
+                                       link_words[static_cast<std::size_t>(link.kind)])});
+    calibration.links.push_back(link);
+  }
+}
+
+const Calibration::LinkClass* find_class(const Calibration& calibration, LinkKind kind) {
+  for (const Calibration::LinkClass& link : calibration.links)
+    if (link.kind == kind) return &link;
+  return nullptr;
+}
+
+// Links of a topology are added, not changed: the same devices, and links as measured.
+void lay_over_links(const Calibration& calibration, Topology& topology) {
+  if (calibration.links.empty()) return;
+  Topology made;
+  made.name = topology.name;
+  made.accelerators = topology.accelerators;
+  made.protocols = topology.protocols;
+  for (const Device& device : topology.devices()) made.add(device);
+  for (Link link : topology.links()) {
+    if (const Calibration::LinkClass* found = find_class(calibration, link.kind)) {
+      link.bandwidth = BytesPerSecond{found->bandwidth_share * link.bandwidth.count()};
+      link.latency = found->latency.value_or(link.latency);
+    }
+    made.connect(link);
+  }
+  topology = std::move(made);
+}
+
 const Calibration::Device* find_device(const Calibration& calibration, const std::string& name) {
   for (const Calibration::Device& device : calibration.devices)
     if (device.accelerator == name) return &device;
@@ -75,7 +130,8 @@ Calibration parse_calibration(std::string_view text, const std::string& file) {
   Problems problems;
   const Value document = parse_document(text, file);
   Fields fields{document, "a calibration", problems};
-  for (const char* key : {"name", "source", "error", "accelerator"}) fields.require(key);
+  for (const char* key : {"name", "source", "error"}) fields.require(key);
+  if (!fields.any("link")) fields.require("accelerator");
   fields.count("schema", 1, 1);
   Calibration calibration;
   calibration.name = fields.text("name").value_or("");
@@ -90,6 +146,7 @@ Calibration parse_calibration(std::string_view text, const std::string& file) {
       fields.complain(key, fmt::format("'{}' must say something", key));
   read_devices(fields, problems, calibration);
   read_launches(fields, problems, calibration);
+  read_links(fields, problems, calibration);
   fields.finish();
   throw_if_any(std::move(problems));
   return calibration;
@@ -109,6 +166,11 @@ std::string to_toml(const Calibration& calibration) {
   for (const Calibration::Launch& launch : calibration.launches)
     out += fmt::format("\n[[framework]]\nname = {}\nlaunch_time = \"{}\"\n",
                        toml_quoted(launch.framework), to_text(launch.time));
+  for (const Calibration::LinkClass& link : calibration.links) {
+    out += fmt::format("\n[[link]]\nkind = \"{}\"\nbandwidth_share = {:#}\n", to_string(link.kind),
+                       link.bandwidth_share);
+    if (link.latency) out += fmt::format("latency = \"{}ps\"\n", link.latency->ps());
+  }
   return out;
 }
 
@@ -116,6 +178,7 @@ Topology apply_known(const Calibration& calibration, Topology topology) {
   for (Accelerator& accelerator : topology.accelerators)
     if (const Calibration::Device* device = find_device(calibration, accelerator.name))
       accelerator = changed(std::move(accelerator), device->changes);
+  lay_over_links(calibration, topology);
   return topology;
 }
 
@@ -131,8 +194,13 @@ Topology apply(const Calibration& calibration, Topology topology) {
   const auto is_known = [&](const Accelerator& accelerator) {
     return find_device(calibration, accelerator.name) != nullptr;
   };
-  if (std::any_of(topology.accelerators.begin(), topology.accelerators.end(), is_known))
-    return apply_known(calibration, std::move(topology));
+  const bool has_device =
+      std::any_of(topology.accelerators.begin(), topology.accelerators.end(), is_known);
+  const auto is_class = [&](const Link& link) {
+    return find_class(calibration, link.kind) != nullptr;
+  };
+  const bool has_link = std::any_of(topology.links().begin(), topology.links().end(), is_class);
+  if (has_device || has_link) return apply_known(calibration, std::move(topology));
   std::vector<std::string> measured, present;
   for (const Calibration::Device& device : calibration.devices)
     measured.push_back(fmt::format("'{}'", device.accelerator));

@@ -20,6 +20,10 @@
 //   [[framework]]
 //   name = "megatron-lm"              # as the scenario calls it
 //   launch_time = "30us"              # of the host, each kernel
+//   [[link]]                          # all links of a kind
+//   kind = "network"
+//   bandwidth_share = 0.93            # of what the cluster file says
+//   latency = "21us"                  # of one link; left out: as the cluster file says
 #pragma once
 
 #include <optional>
@@ -38,6 +42,12 @@ struct Calibration {
     AcceleratorChanges changes;
     friend bool operator==(const Device&, const Device&) = default;
   };
+  struct LinkClass {
+    LinkKind kind{};
+    double bandwidth_share = 1;
+    std::optional<Time> latency;
+    friend bool operator==(const LinkClass&, const LinkClass&) = default;
+  };
   std::string name;
   std::string source;  // in words: what was measured, where, with what
   double error = 0;    // as stated: the mean share by which it misses what it was made from
@@ -48,6 +58,7 @@ struct Calibration {
     friend bool operator==(const Launch&, const Launch&) = default;
   };
   std::vector<Launch> launches;
+  std::vector<LinkClass> links;
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
@@ -58,8 +69,8 @@ Calibration load_calibration(const std::string& file);
 /// parse_calibration(to_toml(c), …) == c.
 std::string to_toml(const Calibration& calibration);
 
-/// The topology with what was measured laid over its accelerators. Throws InputError when none of
-/// them is in the calibration: a figure must not be called calibrated when it is not.
+/// The topology with what was measured laid over its accelerators and links. Throws InputError when
+/// none of them is in the calibration: a figure must not be called calibrated when it is not.
 Topology apply(const Calibration& calibration, Topology topology);
 
 /// The same, but what it does not know stays as it is; and the launches of a scenario's framework.

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "sim/error.hpp"
+#include "tools/accuracy_page.hpp"
 #include "tools/accuracy_report.hpp"
 #include "tools/accuracy_summary.hpp"
 #include "tools/commands.hpp"
@@ -21,7 +22,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string json, by = "sweep", calibration, leave_one_out;
+  std::string json, report, by = "sweep", calibration, leave_one_out;
   std::optional<std::int64_t> threads;
   std::int64_t worst = 5;
   bool quiet = false;
@@ -80,6 +81,8 @@ std::vector<LeftOut> leave_out(const std::vector<MeasuredFile>& files, const std
 void accuracy(const Options& options) {
   if (options.by != "sweep" && options.by != "file")
     throw InputError(fmt::format("--by {} is neither 'sweep' nor 'file'", options.by));
+  if (options.json == "-" && options.report == "-")
+    throw InputError("standard output (-) is for one of --json, --report");
   if (options.worst < 0)
     throw InputError(fmt::format("--worst {} must not be below 0", options.worst));
   const std::size_t threads = counted("--threads", options.threads, 1024)
@@ -88,6 +91,7 @@ void accuracy(const Options& options) {
   std::optional<Calibration> calibration;
   if (!options.calibration.empty()) calibration = load_calibration(options.calibration);
   const auto json = options.json.empty() ? nullptr : std::make_unique<OutputFile>(options.json);
+  const auto page = options.report.empty() ? nullptr : std::make_unique<OutputFile>(options.report);
   std::vector<AccuracyRow> rows;
   {
     Progress progress(options.quiet);
@@ -102,10 +106,14 @@ void accuracy(const Options& options) {
                         static_cast<std::size_t>(options.worst)};
   if (!options.leave_one_out.empty())
     report.left_out = leave_out(files, options.leave_one_out, threads);
-  if (options.json != "-") fmt::print("{}", accuracy_text(report));
-  if (!json) return;
-  json->write(accuracy_json(report));
-  json->finish();
+  if (options.json != "-" && options.report != "-") fmt::print("{}", accuracy_text(report));
+  if (json) {
+    json->write(accuracy_json(report));
+    json->finish();
+  }
+  if (!page) return;
+  page->write(accuracy_page(report));
+  page->finish();
 }
 
 }  // namespace
@@ -124,6 +132,7 @@ void add_accuracy_command(CLI::App& app) {
   command->add_option(
       "--leave-one-out", options->leave_one_out,
       "A folder of profiles, without-SWEEP.toml each fitted without one: its error");
+  command->add_option("--report", options->report, "Write a page with figures (.html)");
   command->add_option("--by", options->by, "A line for each sweep (default) or each file");
   command->add_option("--worst", options->worst, "How many of the worst cases of a file (5)");
   command->add_option("--threads", options->threads, "How many rows at a time (all cores)");
