@@ -129,6 +129,11 @@ class Expansion {
     const auto [how, protocol] = choice(shape, work.data.size);
     const CollectiveRehearsal& rehearsal = rehearsal_of(*how, shape);
     const Room room = room_of(op.stream);
+    if (const Time launch = rehearsal.launch(protocol); launch > Time{})
+      for (const Rank rank : work.group)
+        entry[index(rank)] = {out_.add_compute(rank, comm_lane(room.lane),
+                                               {out_.name("launch"), Label::no_number},
+                                               {.fixed = launch}, entry[index(rank)])};
     const Emission emission = rehearsal.emit_into(
         out_, {work.data, work.result, room.scratch},
         {.protocol = protocol, .lane = room.lane, .entry = entry, .by_kernels = true});

@@ -23,6 +23,8 @@ Pattern moved(const Pattern& pattern, const GroupFamily::Group& from,
     hop.connection.source = counterpart.at(hop.connection.source);
     hop.connection.target = counterpart.at(hop.connection.target);
     for (Rank& rank : hop.connection.others) rank = counterpart.at(rank);
+    hop.connection.latency = Time{};  // as its route has it
+    hop.connection.network = 0;
   }
   return result;
 }
@@ -160,10 +162,12 @@ GroupFamily::Alike GroupFamily::find_alike(GroupNumber first,
   Correspondence link(routing_.topology());
   Alike result = first_alone(first, rehearsal);
   const std::vector<LoadedLink> loads = result.loads.front();
+  const Paths here(connections_of(moved(rehearsal.pattern(), groups_[first], groups_[first])),
+                   routing_);
   for (GroupNumber g = first + 1; g < groups_.size(); ++g) {
     const Pattern pattern = moved(rehearsal.pattern(), groups_[first], groups_[g]);
     const Paths paths(connections_of(pattern), routing_);
-    if (!link.find(rehearsal.paths(), paths)) continue;
+    if (!link.find(here, paths)) continue;
     result.groups.push_back(g);
     std::vector<LoadedLink>& theirs = result.loads.emplace_back(loads);
     for (LoadedLink& loaded : theirs) loaded.link = link[loaded.link];

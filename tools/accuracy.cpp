@@ -12,6 +12,8 @@
 #include "tools/counts.hpp"
 #include "tools/output_file.hpp"
 #include "tools/progress.hpp"
+#include "topology/libraries.hpp"
+#include "topology/text_file.hpp"
 
 namespace rehearse {
 
@@ -19,7 +21,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string json, by = "sweep";
+  std::string json, by = "sweep", libraries;
   std::optional<std::int64_t> threads;
   std::int64_t worst = 5;
   bool quiet = false;
@@ -53,6 +55,8 @@ void accuracy(const Options& options) {
   const std::size_t threads = counted("--threads", options.threads, 1024)
                                   .value_or(std::max(1u, std::thread::hardware_concurrency()));
   const std::vector<MeasuredFile> files = load_all(options.files);
+  if (!options.libraries.empty())
+    replace_library_table(read_text_file(options.libraries), options.libraries);
   const auto json = options.json.empty() ? nullptr : std::make_unique<OutputFile>(options.json);
   std::vector<AccuracyRow> rows;
   {
@@ -84,6 +88,8 @@ void add_accuracy_command(CLI::App& app) {
   command->add_option("--by", options->by, "A line for each sweep (default) or each file");
   command->add_option("--worst", options->worst, "How many of the worst cases of a file (5)");
   command->add_option("--threads", options->threads, "How many rows at a time (all cores)");
+  command->add_option("--libraries", options->libraries,
+                      "Constants of libraries in place of ours (topology/libraries.toml)");
   command->add_flag("--quiet", options->quiet, "No progress line");
   command->callback([options] { accuracy(*options); });
 }

@@ -81,6 +81,11 @@ void Emission::note_rounds(OpId first, std::size_t count) {
   rounds_ = {first, ops / count, count};
 }
 
+void Emission::begin_piece() {
+  latest_.assign(latest_.size(), {});
+  stages_ = 0;
+}
+
 void Emission::end_stage(std::span<const OpId> last) {
   ++stages_;
   for (std::size_t place = 0; place < last.size(); ++place)

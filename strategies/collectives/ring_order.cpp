@@ -169,16 +169,43 @@ std::vector<std::size_t> turned(std::span<const std::size_t> cycle, std::size_t 
   return way;
 }
 
+// Whether every two of an even number of ranks have a link of their own.
+bool is_full_mesh(Routing& routing, std::span<const Rank> ranks) {
+  if (ranks.size() < 4 || ranks.size() % 2 == 1) return false;
+  const Topology& topology = routing.topology();
+  for (const Rank source : ranks)
+    for (const Rank target : ranks)
+      if (source != target &&
+          routing.route(topology.device_of(source), topology.device_of(target)).size() != 1)
+        return false;
+  return true;
+}
+
+// The ways of g channels through a full mesh that use every link once, in either direction: the
+// rows of a row-complete Latin square, c + (0, 1, -1, 2, -2, …) (Williams 1949).
+std::vector<std::size_t> zigzag(std::size_t g, std::size_t c, bool backwards) {
+  std::vector<std::size_t> way;
+  for (std::size_t i = 0; i < g; ++i)
+    way.push_back((c + (i % 2 == 1 ? (i + 1) / 2 : g - i / 2)) % g);
+  if (backwards) std::reverse(way.begin(), way.end());
+  return way;
+}
+
 }  // namespace
 
 std::size_t useful_channels(const Routing& routing, std::span<const Rank> group) {
   const Topology& topology = routing.topology();
   const std::vector<Rank> block = blocks_by_node(topology, group).front();
   const NodeId node = topology[topology.device_of(block.front())].node;
-  std::size_t nics = 0;
-  for (const Device& device : topology.devices())
-    nics += device.kind == DeviceKind::nic && device.node == node && node != no_node;
-  return std::clamp<std::size_t>(nics, 1, block.size());
+  std::size_t nics = 0, gpus = 0;
+  for (const Device& device : topology.devices()) {
+    if (device.node != node || node == no_node) continue;
+    nics += device.kind == DeviceKind::nic;
+    gpus += device.kind == DeviceKind::gpu;
+  }
+  // A rank may have several NICs of its own (AWS P5: four).
+  const std::size_t own = gpus == 0 ? 1 : std::max<std::size_t>(1, nics / gpus);
+  return std::clamp<std::size_t>(nics, 1, block.size() * own);
 }
 
 std::vector<std::vector<Rank>> ring_orders(Routing& routing, std::span<const Rank> group,
@@ -201,10 +228,13 @@ std::vector<std::vector<Rank>> ring_orders(Routing& routing, std::span<const Ran
   for (const std::vector<Rank>& block : blocks)
     if (!inside.contains(block.size())) inside[block.size()] = node_cycles(routing, block).front();
   const std::size_t count = channels == 0 ? useful_channels(routing, group) : channels;
+  const bool mesh = inside.size() == 1 && is_full_mesh(routing, blocks.front());
   for (std::size_t c = 0; c < count; ++c) {
     std::vector<Rank>& order = orders.emplace_back();
     for (std::size_t b = 0; b < blocks.size(); ++b) {
-      for (const std::size_t place : turned(inside.at(blocks[b].size()), c, b, blocks.size()))
+      const std::size_t g = blocks[b].size();
+      for (const std::size_t place :
+           mesh ? zigzag(g, c, b % 2 == 1) : turned(inside.at(g), c, b, blocks.size()))
         order.push_back(blocks[b][place]);
     }
   }
