@@ -122,7 +122,7 @@ constexpr NodeKind nodes[] = {
     {"pcie-gen3-plx", "pcie_tree", 8, 4, nullptr, "pcie-peer3"},
     {"pcie-gen4", "pcie_tree", 8, 2, nullptr, "pcie-peer4"},
     {"pcie-host", "pcie_tree", 8, 0, nullptr,
-     "pcie-peer4"},  // through the sockets, where host memory is
+     "pcie-host"},  // through the sockets, where host memory is
 };
 
 template <class Row, std::size_t count>

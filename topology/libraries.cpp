@@ -33,6 +33,7 @@ LibraryTable read_table(std::string_view text, const std::string& file) {
   table.common.issue = fields.time("issue").value_or(Time{});
   table.common.network_launch = fields.time("network_launch").value_or(Time{});
   if (fields.any("piece")) table.common.piece = fields.bytes("piece").value_or(Bytes{});
+  read_share(fields, "ll_rate", table.ll_rate);
   if (const Value* media = fields.table("medium"))
     for (const Member& member : *media->table())
       table.media.emplace(member.key, read_medium(member, problems));

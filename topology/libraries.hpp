@@ -31,6 +31,7 @@ struct LibraryTable {
   Library common;
   std::vector<Protocol> protocols;
   std::map<std::string, Medium, std::less<>> media;
+  double ll_rate = 1;  // share of what NCCL says its LL carries at most that it does carry
 };
 
 /// As the binary has it, or as it was last replaced.

@@ -192,6 +192,28 @@ struct TopStage {
   }
 };
 
+struct Stages {
+  std::vector<Level> levels;
+  std::vector<LowStage> reduce;
+  std::vector<TopStage> top;  // one
+  std::vector<LowStage> gather;
+
+  // Piece after piece, each through all levels: they work on different ones at the same time.
+  void emit_pipelined(Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
+                      std::size_t rounds) const {
+    const OpId first = out.next_op();
+    for (std::size_t piece = 0; piece < std::min(pieces, rounds); ++piece) {
+      out.begin_piece();
+      CollectiveBuffers part = buffers;
+      part.data = Cut(buffers.data, pieces)[piece];
+      for (const LowStage& each : reduce) each.emit(out, part.data, 1);
+      top.front().emit(out, part, 1, 1);
+      for (const LowStage& each : gather) each.emit(out, part.data, 1);
+    }
+    if (rounds < pieces) out.note_rounds(first, rounds);
+  }
+};
+
 bool equally_long(const std::vector<std::vector<Rank>>& blocks) {
   return std::all_of(blocks.begin(), blocks.end(), [&](const std::vector<Rank>& block) {
     return block.size() == blocks.front().size();
@@ -218,12 +240,6 @@ std::optional<std::string> hierarchy_refusal(const CollectiveShape& shape, const
 
 CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
                                  const Hierarchy& hierarchy) {
-  struct Stages {
-    std::vector<Level> levels;
-    std::vector<LowStage> reduce;
-    std::vector<TopStage> top;  // one
-    std::vector<LowStage> gather;
-  };
   CollectivePlan plan;
   plan.pattern.protocols = routing.topology().protocols;
   auto stages = std::make_shared<Stages>();
@@ -251,7 +267,10 @@ CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
   if (hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch)
     plan.pipeline = {2 * static_cast<std::size_t>(std::ceil(std::log2(groups))),
                      2 * ways * stages->levels[low].groups.size()};
-  if (pipelined) plan.pipeline.depth += 2;
+  if (pipelined) {
+    plan.pipeline.depth += 2;
+    plan.pipeline.chunks = stages->levels[low].groups.size();
+  }
   plan.paced = hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch;
   plan.rounds = [top = hierarchy.top,
                  n = stages->levels[low].groups.front().size()](std::size_t pieces) {
@@ -259,24 +278,9 @@ CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
     return top == TopLevel::ring ? 2 * (n - 1) : 0;
   };
   plan.key = [](Bytes size) { return size.count(); };
-  if (pipelined) {
-    plan.emit = [stages](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
-                         std::size_t rounds) {
-      const OpId first = out.next_op();
-      for (std::size_t piece = 0; piece < std::min(pieces, rounds); ++piece) {
-        out.begin_piece();
-        CollectiveBuffers part = buffers;
-        part.data = Cut(buffers.data, pieces)[piece];
-        for (const LowStage& each : stages->reduce) each.emit(out, part.data, 1);
-        stages->top.front().emit(out, part, 1, 1);
-        for (const LowStage& each : stages->gather) each.emit(out, part.data, 1);
-      }
-      if (rounds < pieces) out.note_rounds(first, rounds);
-    };
-    return plan;
-  }
-  plan.emit = [stages](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
-                       std::size_t rounds) {
+  plan.emit = [stages, pipelined](Emission& out, const CollectiveBuffers& buffers,
+                                  std::size_t pieces, std::size_t rounds) {
+    if (pipelined) return stages->emit_pipelined(out, buffers, pieces, rounds);
     for (const LowStage& each : stages->reduce) each.emit(out, buffers.data, pieces);
     stages->top.front().emit(out, buffers, pieces, rounds);
     for (const LowStage& each : stages->gather) each.emit(out, buffers.data, pieces);

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "strategies/collectives/blocks.hpp"
+#include "strategies/collectives/nccl_limits.hpp"
 #include "topology/nccl_rates.hpp"
 
 namespace rehearse {
@@ -141,6 +142,16 @@ bool speaks_ll128(const NcclGraph& graph) {
   return graph.nvlink && graph.sm >= 70 && graph.sm != 75 && graph.sm != 86 && graph.sm != 89;
 }
 
+// Of a GPU that nobody knows, Ampere's; AMD's are as late as Hopper.
+int capability_of(const Topology& topology, DeviceId gpu) {
+  const std::size_t which = topology[gpu].accelerator;
+  if (which >= topology.accelerators.size()) return 80;
+  const std::string& name = topology.accelerators[which].name;
+  const int sm = sm_of(name);
+  if (sm > 0) return sm;
+  return name.starts_with("MI3") ? 90 : 80;
+}
+
 }  // namespace
 
 NcclGraph nccl_graph(const CollectiveShape& shape, const Topology& topology) {
@@ -150,8 +161,7 @@ NcclGraph nccl_graph(const CollectiveShape& shape, const Topology& topology) {
   graph.nodes = blocks.size();
   const DeviceId gpu = topology.device_of(blocks.front().front());
   const NodeId node = topology[gpu].node;
-  if (topology[gpu].accelerator < topology.accelerators.size())
-    graph.sm = sm_of(topology.accelerators[topology[gpu].accelerator].name);
+  graph.sm = capability_of(topology, gpu);
   double nvlink = 0, pcie = 0, network = 0, all_nics = 0;
   std::size_t nics = 0, gpus = 0;
   for (const Device& device : topology.devices())
@@ -198,6 +208,11 @@ std::optional<double> nccl_time(int version, const NcclGraph& graph, CollectiveK
   if (way == ring && which == 2 && graph.nodes > 1 && kind == CollectiveKind::all_reduce)
     wait *= graph.sm < 80 ? 1.9 : 1.4;
   return wait + static_cast<double>(size.count()) / (1000 * rate);
+}
+
+double nccl_most_in_ll(const CollectiveShape& shape, const Topology& topology) {
+  const DeviceId gpu = topology.device_of(shape.group.front());
+  return most_in_ll(capability_of(topology, gpu), blocks_by_node(topology, shape.group).size());
 }
 
 bool library_has(const Library& library, std::string_view algorithm) {

@@ -104,6 +104,7 @@ CollectivePlan plan_ring(const CollectiveShape& shape, Routing& routing) {
     declare_ring(plan.pattern, rings->back(), channel_lane(c), connection_like(c, width));
   }
   plan.paced = true;
+  plan.pipeline.shares = channels;
   const RingPart part = ring_part(shape.kind);
   plan.rounds = [n, part](std::size_t) { return (part == RingPart::all_reduce ? 2 : 1) * (n - 1); };
   plan.key = [n](Bytes size) { return Cut({{}, {}, size}, n).longest().count(); };
@@ -154,13 +155,14 @@ std::vector<std::vector<std::size_t>> chain_orders(Routing& routing, std::span<c
   const std::vector<std::vector<Rank>> rings = ring_orders(routing, node, 0);
   if (channels == 0)
     channels = std::max<std::size_t>(rings.size(), std::min<std::size_t>(8, node.size()));
+  const std::size_t apart = std::max<std::size_t>(1, node.size() / channels);
   std::vector<std::vector<std::size_t>> orders;
   for (std::size_t c = 0; c < channels; ++c) {
     std::vector<std::size_t>& order = orders.emplace_back();
     const std::vector<Rank>& ring = rings[c % rings.size()];
     for (std::size_t i = 0; i < node.size(); ++i)
       order.push_back(static_cast<std::size_t>(
-          std::find(node.begin(), node.end(), ring[(i + c) % node.size()]) - node.begin()));
+          std::find(node.begin(), node.end(), ring[(i + c * apart) % node.size()]) - node.begin()));
   }
   return orders;
 }

@@ -18,7 +18,9 @@
 #include <optional>
 
 #include "sim/error.hpp"
+#include "strategies/collectives/nccl_limits.hpp"
 #include "strategies/collectives/pace.hpp"
+#include "topology/libraries.hpp"
 
 namespace rehearse {
 
@@ -95,6 +97,17 @@ Fold fold_for(const Pattern& pattern, const Paths& paths, const Topology& topolo
   return detail == Detail::folded ? find_fold(pattern, paths, topology) : no_fold(pattern);
 }
 
+// LL waits for flags line by line: NCCL knows how much that carries at most, over all channels.
+void limit_ll(CollectivePlan& plan, const CollectiveShape& shape, const Topology& topology) {
+  if (topology.library.name.empty() || shape.group.empty()) return;
+  const auto channels = static_cast<double>(plan.pipeline.shares);
+  for (Protocol& protocol : plan.pattern.protocols)
+    if (protocol.name == "ll")
+      protocol.limit =
+          BytesPerSecond{1e9 * library_table().ll_rate * nccl_most_in_ll(shape, topology) /
+                         protocol.payload / channels};
+}
+
 }  // namespace
 
 CollectiveBuffers buffers_for(Bytes size) {
@@ -122,6 +135,7 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
     lowest = std::min(lowest, paths.rate_alone(static_cast<ConnectionId>(h)).count());
   }
   beta_ = BytesPerSecond{lowest};
+  limit_ll(plan_, shape_, topology_);
 }
 
 // How many pieces C a pipeline of depth d takes: T(C) = d alpha + (d-1+C) s / (C beta), where s is
