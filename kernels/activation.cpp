@@ -74,6 +74,18 @@ void add_bias(std::span<const float> x, std::span<const float> bias, RowShape sh
       y[r * shape.width + c] = x[r * shape.width + c] + bias[c];
 }
 
+void relu(std::span<const float> x, std::span<float> y) {
+  ASSERT(x.size() == y.size());
+  // A NaN is handed on: it is not below zero.
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] < 0 ? 0 : x[i];
+}
+
+void relu_backward(std::span<const float> y_gradient, std::span<const float> y,
+                   std::span<float> x_gradient) {
+  ASSERT(y_gradient.size() == y.size() && x_gradient.size() == y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) x_gradient[i] = y[i] > 0 ? y_gradient[i] : 0;
+}
+
 void silu(std::span<const float> x, std::span<float> y) {
   ASSERT(x.size() == y.size());
   for (std::size_t i = 0; i < y.size(); ++i)

@@ -1,4 +1,4 @@
-// The curves between two GEMMs: GELU with its bias, SiLU, SwiGLU; forward and backward.
+// The curves between two GEMMs: GELU with its bias, ReLU, SiLU, SwiGLU; forward and backward.
 //
 //   gelu(x) = x Φ(x),  Φ(x) = (1 + erf(x/√2)) / 2                       (Hendrycks and Gimpel 2016)
 //           ≈ x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2                (the same paper; GPT-2)
@@ -28,6 +28,11 @@ void bias_gelu_backward(std::span<const float> y_gradient, std::span<const float
 /// y = x + bias, and its backward: the gradient of x is y's, that of the bias its column sums.
 void add_bias(std::span<const float> x, std::span<const float> bias, RowShape shape,
               std::span<float> y);
+
+/// y = max(x, 0), and x_gradient = y_gradient where y > 0, else 0; x and y may be the same.
+void relu(std::span<const float> x, std::span<float> y);
+void relu_backward(std::span<const float> y_gradient, std::span<const float> y,
+                   std::span<float> x_gradient);
 
 void silu(std::span<const float> x, std::span<float> y);
 void silu_backward(std::span<const float> y_gradient, std::span<const float> x,

@@ -22,7 +22,12 @@ class Alone {
   Time transfer(const Transfer& transfer) const {
     const Time latency = paths_.latency(transfer.connection);
     if (transfer.wire == Bytes{0}) return latency;
-    return latency + Time::round(transfer.wire / paths_.rate_alone(transfer.connection));
+    const BytesPerSecond rate = paths_.rate_alone(transfer.connection);
+    const std::int64_t bursts = paths_.bursts(transfer.connection);
+    if (bursts == 1) return latency + Time::round(transfer.wire / rate);
+    const Time one = Time::round(Bytes{transfer.wire.count() / bursts} / rate);
+    const Time gap = paths_.gap(transfer.connection);
+    return latency + Time::picoseconds(bursts * one.ps() + (bursts - 1) * gap.ps());
   }
 
   /// The part of that during which its stream is already free.

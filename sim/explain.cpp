@@ -55,8 +55,13 @@ std::string explain_transfer(const Program& program, const Paths& paths, const T
                   narrowest == no_link || rate.count() < least
                       ? fmt::format("limit of protocol '{}'", protocol_of(program, way).name)
                       : fmt::format("rate of {}", link_name(topology, narrowest)));
-  return text + fmt::format("\n  alone: {}, then {}\n", way.posted ? bytes : latency,
-                            way.posted ? latency : bytes);
+  const std::string gaps =
+      paths.bursts(connection) == 1
+          ? ""
+          : fmt::format(" in {} bursts, {} between two", paths.bursts(connection),
+                        readable(paths.gap(connection)));
+  return text + fmt::format("\n  alone: {}, then {}{}\n", way.posted ? bytes : latency,
+                            way.posted ? latency : bytes, gaps);
 }
 
 const Timeline::Contention* contention_of(const Timeline& timeline, OpId id) {

@@ -107,7 +107,9 @@ class EventLoop {
         timeline_{timeline},
         network_{sharing.capacities(), sharing.longest(), FlowNetwork::Tells::next},
         waiting_{program},
-        queues_{program} {}
+        queues_{program} {
+    if (paths.any_gap()) bursts_done_.resize(program.size());
+  }
 
   void run() {
     for (std::size_t i = 0; i < program_.size(); ++i)
@@ -135,6 +137,7 @@ class EventLoop {
     FlowNetwork::Ended ended;
     if (!network_.end(static_cast<FlowId>(event.id), event.kind, ended)) return;
     const auto id = static_cast<OpId>(ended.tag);
+    if (has_more_bursts(id)) return;
     note_contention(id, ended.held_by);
     if (alone_.flight(program_[id]) == Time{}) return end(id);
     leave(id);
@@ -189,9 +192,18 @@ class EventLoop {
 
   void join(OpId id) {
     const Transfer& transfer = program_.transfer(program_[id]);
-    network_.start(tag(id), static_cast<double>(transfer.wire.count()),
-                   sharing_.limit(transfer.connection), sharing_.crossings(transfer.connection),
-                   now());
+    const std::int64_t wire = transfer.wire.count() / paths_.bursts(transfer.connection);
+    network_.start(tag(id), static_cast<double>(wire), sharing_.limit(transfer.connection),
+                   sharing_.crossings(transfer.connection), now());
+  }
+
+  /// After a burst: the next one comes when the gap is over.
+  bool has_more_bursts(OpId id) {
+    if (!paths_.any_gap() || program_[id].kind != WorkKind::transfer) return false;
+    const ConnectionId connection = program_.transfer(program_[id]).connection;
+    if (++bursts_done_[index(id)] == paths_.bursts(connection)) return false;
+    schedule(now() + paths_.gap(connection), Event::joins, id);
+    return true;
   }
 
   void leave(OpId id) {
@@ -257,6 +269,7 @@ class EventLoop {
   ServedQueues queues_;
   EventQueue<Event> queue_;
   std::size_t ended_ = 0;
+  std::vector<std::uint32_t> bursts_done_;  // by op; empty where nothing comes in bursts
 
   std::vector<EventQueue<Event>::Entry> batch_;
   std::vector<FlowNetwork::Finish> finishes_;

@@ -104,6 +104,9 @@ Paths::Paths(const Program& program, Routing& routing) {
       crossings_.insert(crossings_.end(), path.crossings.begin(), path.crossings.end());
       route_latency.push_back(path.latency);
       network_.push_back(path.network);
+      gap_.push_back(path.gap);
+      bursts_.push_back(path.bursts);
+      any_gap_ = any_gap_ || path.bursts > 1;
     } else if (twin != c) {
       for (std::uint32_t k = begin_[twin]; k < begin_[twin + 1]; ++k)
         crossings_.push_back(Crossing{crossings_[k]});

@@ -23,6 +23,7 @@ inline Time overhead_of(const Protocol& protocol, double network) {
 ///
 ///   plain   |── lead ──|── bytes ──|             lead + flight = latency; a stream is held until
 ///   posted             |── bytes ──|── flight ──|     the bytes are through
+///   bursts  |── lead ──|── bytes ──|── gap ──|── bytes ──|     folded ones only
 class Paths {
  public:
   using Crossing = FoldedPath::Crossing;
@@ -45,6 +46,10 @@ class Paths {
   bool any_flight() const { return any_flight_; }
   /// Whether its route crosses a network: 0 or 1, or as a ring has evened it out.
   double network(ConnectionId id) const { return network_[index(id)]; }
+  /// In how many bursts the bytes move, and what passes between two of them.
+  std::uint32_t bursts(ConnectionId id) const { return any_gap_ ? bursts_[index(id)] : 1; }
+  Time gap(ConnectionId id) const { return any_gap_ ? gap_[index(id)] : Time{}; }
+  bool any_gap() const { return any_gap_; }
   /// The protocol's limit, the connection's, the narrowest link (over its weight): the rate alone.
   BytesPerSecond rate_alone(ConnectionId id) const { return rate_alone_[index(id)]; }
   /// Lowers a connection's rate alone; for plans that pace what they have just laid out.
@@ -61,9 +66,10 @@ class Paths {
  private:
   std::vector<std::uint32_t> begin_{0};
   std::vector<Crossing> crossings_;
-  std::vector<Time> latency_, flight_;
+  std::vector<Time> latency_, flight_, gap_;
   std::vector<double> network_;
-  bool any_flight_ = false;
+  std::vector<std::uint32_t> bursts_;
+  bool any_flight_ = false, any_gap_ = false;
   std::vector<BytesPerSecond> rate_alone_;
 };
 

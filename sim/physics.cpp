@@ -169,15 +169,18 @@ class Laws {
                        least.ps()));
   }
 
-  // Its latency, and the wire's bytes at the narrowest link's rate.
+  // Its latency, the gaps between its bursts, the wire's bytes at the narrowest link's rate.
   Time least_of(const Transfer& transfer) const {
     const double rate = paths_.rate_alone(transfer.connection).count();
     if (std::isnan(rate) || rate <= 0)
       fail(fmt::format("connection c{} has no rate", index(transfer.connection)));
-    const double wire = static_cast<double>(transfer.wire.count()) / rate;
-    const auto wire_ps = static_cast<std::int64_t>(wire * (1 - relative_slack) / tick) - 1;
-    const Time latency = paths_.latency(transfer.connection);
-    return latency + Time::picoseconds(std::max<std::int64_t>(0, wire_ps));
+    const ConnectionId way = transfer.connection;
+    const std::int64_t bursts = paths_.bursts(way);
+    const double wire = static_cast<double>(transfer.wire.count() / bursts) / rate;
+    const auto one = static_cast<std::int64_t>(wire * (1 - relative_slack) / tick) - 1;
+    if (one <= 0) return paths_.latency(way);
+    return paths_.latency(way) +
+           Time::picoseconds(bursts * one + (bursts - 1) * paths_.gap(way).ps());
   }
 
   struct Load {

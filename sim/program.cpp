@@ -47,11 +47,13 @@ OpId Program::add_marker(Rank rank, Stream stream, Label label, std::span<const 
 }
 
 OpId Program::add_compute(Rank rank, Stream stream, Label label, const Compute& work,
-                          std::span<const OpId> after, std::span<const Access> accesses) {
+                          std::span<const OpId> after, std::span<const Access> accesses,
+                          std::span<const KernelCall> calls) {
   const auto begin = static_cast<std::uint32_t>(accesses_.size());
   accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
   computes_.push_back({work, begin, static_cast<std::uint32_t>(accesses_.size())});
   const auto which = static_cast<std::uint32_t>(computes_.size() - 1);
+  set_calls(which, calls);
   return add({rank, stream, WorkKind::compute, which, label}, after);
 }
 
@@ -79,6 +81,58 @@ std::span<const Access> Program::accesses(const Op& op) const {
   ASSERT(op.kind == WorkKind::compute);
   const ComputeWork& work = computes_[op.work];
   return std::span{accesses_}.subspan(work.accesses_begin, work.accesses_end - work.accesses_begin);
+}
+
+std::span<const KernelCall> Program::calls(const Op& op) const {
+  ASSERT(op.kind == WorkKind::compute);
+  if (op.work >= call_ranges_.size()) return {};
+  const CallRange& range = call_ranges_[op.work];
+  return std::span{calls_}.subspan(range.begin, range.end - range.begin);
+}
+
+void Program::set_calls(std::uint32_t work, std::span<const KernelCall> calls) {
+  if (calls.empty()) return;
+  ASSERT(call_ranges_.size() <= work);
+  call_ranges_.resize(work + 1);
+  const auto begin = static_cast<std::uint32_t>(calls_.size());
+  calls_.insert(calls_.end(), calls.begin(), calls.end());
+  call_ranges_[work] = {begin, static_cast<std::uint32_t>(calls_.size())};
+}
+
+void Program::bind_compute(OpId id, std::span<const Access> accesses,
+                           std::span<const KernelCall> calls) {
+  const Op& op = (*this)[id];
+  ASSERT(op.kind == WorkKind::compute);
+  ComputeWork& work = computes_[op.work];
+  ASSERT(work.accesses_begin == work.accesses_end);
+  work.accesses_begin = static_cast<std::uint32_t>(accesses_.size());
+  accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
+  work.accesses_end = static_cast<std::uint32_t>(accesses_.size());
+  set_calls(op.work, calls);
+}
+
+void Program::bind_transfer(OpId id, const Slice& source, const Slice& target) {
+  ASSERT((*this)[id].kind == WorkKind::transfer && source.size == target.size);
+  Transfer& work = transfers_[(*this)[id].work];
+  ASSERT(source.size == work.size);
+  work.source_buffer = source.buffer, work.source_offset = source.offset;
+  work.target_buffer = target.buffer, work.target_offset = target.offset;
+}
+
+void Program::bind_collective(OpId id, const Slice& data, const Slice& result) {
+  ASSERT((*this)[id].kind == WorkKind::collective);
+  Collective& work = collectives_[(*this)[id].work];
+  ASSERT(data.size == work.data.size);
+  work.data = data;
+  work.result = result;
+}
+
+void Program::set_numbers(OpId id, Combine combine, Precision numbers) {
+  const Op& op = (*this)[id];
+  ASSERT(op.kind == WorkKind::transfer || op.kind == WorkKind::collective);
+  const bool moves = op.kind == WorkKind::transfer;
+  (moves ? transfers_[op.work].combine : collectives_[op.work].combine) = combine;
+  (moves ? transfers_[op.work].numbers : collectives_[op.work].numbers) = numbers;
 }
 
 std::string Program::label(OpId id) const {

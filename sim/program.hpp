@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/ids.hpp"
+#include "sim/kernel_call.hpp"
 #include "sim/large_vector.hpp"
 #include "sim/precision.hpp"
 #include "sim/units.hpp"
@@ -50,7 +51,7 @@ class Cut {
   std::int64_t parts_, unit_, each_, larger_;  // elements in each part, and parts with one more
 };
 
-enum class Combine : std::uint8_t { overwrite, sum };
+enum class Combine : std::uint8_t { overwrite, sum, max };
 
 /// One way for bytes between ranks, made once and used by many transfers, as NCCL's channels do.
 /// A multicast leaves the source once and the switch copies it; a switch_reduce enters the target
@@ -97,6 +98,7 @@ struct Transfer {
   ConnectionId connection{};
   Buffer source_buffer{}, target_buffer{};
   Combine combine = Combine::overwrite;
+  Precision numbers = Precision::fp32;  // what is combined, if not just bytes
   Bytes source_offset, target_offset, size;
   Bytes wire;  // what the links carry: size, protocol lines and padding
   Slice source() const { return {source_buffer, source_offset, size}; }
@@ -120,7 +122,9 @@ struct Collective {
   CollectiveKind kind{};
   std::vector<Rank> group;
   Slice data, result;
-  std::uint32_t root = 0;  // position in the group
+  std::uint32_t root = 0;          // position in the group
+  Combine combine = Combine::sum;  // of those that reduce
+  Precision numbers = Precision::fp32;
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 
@@ -143,7 +147,8 @@ struct Access {
 
 /// One connection standing for many alike (see strategies/collectives/fold.hpp): the links it
 /// crosses that may be short, and how many of its kind cross each of them at the same time. What
-/// the others allow is in the connection's limit.
+/// the others allow is in the connection's limit. One that stands for a whole collective sends its
+/// bytes in bursts, as the steps of a ring do: equal ones, each a gap after the one before.
 struct FoldedPath {
   struct Crossing {
     LinkId link{};
@@ -153,6 +158,8 @@ struct FoldedPath {
   std::vector<Crossing> crossings;
   Time latency;
   std::uint32_t stands_for = 1;
+  std::uint32_t bursts = 1;
+  Time gap{};
   double network = 0;  // share of a network's overhead that it pays
   friend bool operator==(const FoldedPath&, const FoldedPath&) = default;
 };
@@ -179,7 +186,8 @@ class Program {
 
   OpId add_marker(Rank rank, Stream stream, Label label, std::span<const OpId> after);
   OpId add_compute(Rank rank, Stream stream, Label label, const Compute& work,
-                   std::span<const OpId> after, std::span<const Access> accesses = {});
+                   std::span<const OpId> after, std::span<const Access> accesses = {},
+                   std::span<const KernelCall> calls = {});
   /// On the stream of the connection's source (of its target for a switch_reduce).
   OpId add_transfer(Stream stream, Label label, const Transfer& work, std::span<const OpId> after);
   /// On the given stream of every rank of the group, which is no queue.
@@ -197,6 +205,9 @@ class Program {
   }
   const Compute& compute(const Op& op) const { return computes_[op.work].compute; }
   std::span<const Access> accesses(const Op& op) const;
+  /// The kernels of a compute op, whose operands are its accesses in order; none where an op is
+  /// only priced.
+  std::span<const KernelCall> calls(const Op& op) const;
   const Transfer& transfer(const Op& op) const { return transfers_[op.work]; }
   const Collective& collective(const Op& op) const { return collectives_[op.work]; }
   std::span<const Connection> connections() const { return connections_; }
@@ -214,21 +225,37 @@ class Program {
   void adopt(std::vector<std::string> names, std::span<const std::uint32_t> after_begin,
              std::span<const OpId> after);
 
+  // What real devices need and simulators do not, for ops that were added without it; in the order
+  // of the program, so that the same program has the same bytes.
+  void bind_compute(OpId id, std::span<const Access> accesses, std::span<const KernelCall> calls);
+  void bind_transfer(OpId id, const Slice& source, const Slice& target);
+  void bind_collective(OpId id, const Slice& data, const Slice& result);
+  /// How the numbers of a transfer or a collective are stored, and combined where they are.
+  void set_numbers(OpId id, Combine combine, Precision numbers);
+
   friend bool operator==(const Program&, const Program&) = default;
 
  private:
+  struct CallRange {
+    std::uint32_t begin = 0, end = 0;
+    friend bool operator==(const CallRange&, const CallRange&) = default;
+  };
   struct ComputeWork {
     Compute compute;
     std::uint32_t accesses_begin = 0, accesses_end = 0;
     friend bool operator==(const ComputeWork&, const ComputeWork&) = default;
   };
   OpId add(Op op, std::span<const OpId> after);
+  void set_calls(std::uint32_t work, std::span<const KernelCall> calls);
 
   LargeVector<Op> ops_;
   LargeVector<std::uint32_t> after_begin_{0};  // edges of op i: [after_begin_[i], [i + 1])
   LargeVector<OpId> after_;
   LargeVector<ComputeWork> computes_;
   std::vector<Access> accesses_;
+  // By compute, as far as the last one that has any: a program that is only simulated has none.
+  std::vector<CallRange> call_ranges_;
+  std::vector<KernelCall> calls_;
   LargeVector<Transfer> transfers_;
   std::vector<Collective> collectives_;
   std::vector<Connection> connections_;

@@ -201,6 +201,12 @@ class Reader {
     FoldedPath& path = program_.folded[which];
     if (line.accept("latency")) path.latency = time(line);
     if (line.accept("stands_for")) path.stands_for = copies(line);
+    if (line.accept("bursts")) {
+      path.bursts = static_cast<std::uint32_t>(line.integer("a number of bursts", 1000));
+      if (path.bursts == 0) line.fail("the number of bursts must be at least 1");
+      line.expect("gap");
+      path.gap = time(line);
+    }
     if (line.accept("network")) path.network = share(line);
     if (line.accept("links")) {
       do {
@@ -270,8 +276,11 @@ class Reader {
     std::vector<Access> accesses;
     for (bool writes = false; (writes = line.accept("writes")) || line.accept("reads");)
       accesses.push_back({slice(line), writes});
+    std::vector<KernelCall> calls;
+    while (line.accept("runs")) calls.push_back(call(line));
+    check_operands(line, accesses, calls);
     edges(line);
-    program_.add_compute(where, queue, label(line), work, {}, accesses);
+    program_.add_compute(where, queue, label(line), work, {}, accesses, calls);
   }
 
   void read_transfer(TextLine& line, Rank where, Stream queue) {
@@ -284,6 +293,8 @@ class Reader {
       line.fail(fmt::format("this connection's transfers run on rank {}, not on rank {}",
                             index(runs_on), index(where)));
     if (line.accept("sum")) work.combine = Combine::sum;
+    if (line.accept("max")) work.combine = Combine::max;
+    if (line.accept("of")) work.numbers = precision(line);
     const Slice source = slice(line);
     line.expect("->");
     const Slice target = slice(line);
@@ -319,6 +330,9 @@ class Reader {
     if (line.accept("result")) work.result = slice(line);
     if (line.accept("root"))
       work.root = static_cast<std::uint32_t>(line.integer("a root", work.group.size() - 1));
+    if (line.accept("overwrite")) work.combine = Combine::overwrite;
+    if (line.accept("max")) work.combine = Combine::max;
+    if (line.accept("of")) work.numbers = precision(line);
     edges(line);
     program_.add_collective(queue, label(line), std::move(work), {});
   }

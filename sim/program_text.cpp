@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "sim/kernel_list.hpp"
 #include "sim/quantity_text.hpp"
 
 namespace rehearse {
@@ -105,6 +106,7 @@ class Writer {
     put("fold c{}:", c);
     if (path.latency != Time{}) put(" latency {}", to_text(path.latency));
     if (path.stands_for != 1) put(" stands_for {}", path.stands_for);
+    if (path.bursts != 1) put(" bursts {} gap {}", path.bursts, to_text(path.gap));
     if (path.network != 0) put(" network {}", path.network);
     const char* separator = " links ";
     for (const FoldedPath::Crossing& crossing : path.crossings) {
@@ -155,10 +157,29 @@ class Writer {
     if (work.fixed != Time{}) put(" fixed {}", to_text(work.fixed));
     for (const Access& access : program_.accesses(op))
       slice(access.writes ? " writes " : " reads ", access.slice);
+    for (const KernelCall& each : program_.calls(op)) call(each);
+  }
+
+  // Zeros at the end of sizes and numbers are left out.
+  template <class Numbers>
+  void trimmed(std::string_view word, const Numbers& numbers) {
+    std::size_t count = numbers.size();
+    while (count > 0 && numbers[count - 1] == 0) --count;
+    for (std::size_t i = 0; i < count; ++i) put("{}{}", i == 0 ? word : ",", numbers[i]);
+  }
+
+  void call(const KernelCall& call) {
+    put(" runs {} takes {}", entry_of(call.kernel).name, call.operands);
+    trimmed(" sizes ", call.sizes);
+    trimmed(" numbers ", call.numbers);
+    if (call.narrow != Precision::fp32 || call.narrow_operands != 0)
+      put(" narrow {} {}", to_string(call.narrow), call.narrow_operands);
   }
 
   void transfer(const Transfer& work) {
-    put("transfer c{}{}", index(work.connection), work.combine == Combine::sum ? " sum" : "");
+    constexpr std::string_view words[] = {"", " sum", " max"};
+    put("transfer c{}{}", index(work.connection), words[static_cast<std::size_t>(work.combine)]);
+    if (work.numbers != Precision::fp32) put(" of {}", to_string(work.numbers));
     slice(" ", work.source());
     slice(" -> ", work.target());
     put(" wire {}", work.wire.count());
@@ -170,6 +191,9 @@ class Writer {
     slice(" data ", work.data);
     if (work.result != Slice{}) slice(" result ", work.result);
     if (work.root != 0) put(" root {}", work.root);
+    if (work.combine == Combine::overwrite) put(" overwrite");
+    if (work.combine == Combine::max) put(" max");
+    if (work.numbers != Precision::fp32) put(" of {}", to_string(work.numbers));
   }
 
   void label(const Label& label) {

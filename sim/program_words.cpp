@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+
+#include "sim/kernel_list.hpp"
 
 namespace rehearse::program_words {
 
@@ -24,12 +28,13 @@ std::int64_t side(TextLine& line, std::string_view what) {
   return static_cast<std::int64_t>(value);
 }
 
-Precision precision(TextLine& line) {
-  const std::string_view word = line.word("a precision");
-  const auto at = std::find(precision_words.begin(), precision_words.end(), word);
-  if (at != precision_words.end()) return static_cast<Precision>(at - precision_words.begin());
-  const std::vector<std::string> known{precision_words.begin(), precision_words.end()};
-  line.fail(fmt::format("unknown precision '{}'{}", word, did_you_mean(word, known)));
+double real(TextLine& line) {
+  const std::string_view digits = line.word("a number");
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(value))
+    line.fail(fmt::format("expected a number, not '{}'", digits));
+  return value;
 }
 
 }  // namespace
@@ -96,6 +101,60 @@ Compute kernel(TextLine& line) {
   }
   if (line.accept("math")) work.math = precision(line);
   return work;
+}
+
+Precision precision(TextLine& line) {
+  const std::string_view word = line.word("a precision");
+  const auto at = std::find(precision_words.begin(), precision_words.end(), word);
+  if (at != precision_words.end()) return static_cast<Precision>(at - precision_words.begin());
+  const std::vector<std::string> known{precision_words.begin(), precision_words.end()};
+  line.fail(fmt::format("unknown precision '{}'{}", word, did_you_mean(word, known)));
+}
+
+KernelCall call(TextLine& line) {
+  KernelCall call;
+  const std::string_view word = line.word("a kernel");
+  const std::optional<Kernel> found = find_kernel(word);
+  if (!found) {
+    const std::vector<std::string_view> names = kernel_names();
+    const std::vector<std::string> known{names.begin(), names.end()};
+    line.fail(fmt::format("unknown kernel '{}'{}", word, did_you_mean(word, known)));
+  }
+  call.kernel = *found;
+  const std::size_t wanted = entry_of(*found).operands.size();
+  line.expect("takes");
+  call.operands = static_cast<std::uint8_t>(line.integer("a number of operands", 16));
+  if (call.operands != wanted)
+    line.fail(fmt::format("{} takes {} operands, not {}", word, wanted, call.operands));
+  // Commas part numbers; a further one than there is room for is left for expect_end() to find.
+  const auto list = [&](auto& numbers, auto read) {
+    std::size_t i = 0;
+    do numbers[i++] = read();
+    while (i < numbers.size() && line.accept(","));
+  };
+  if (line.accept("sizes"))
+    list(call.sizes, [&] { return static_cast<std::int64_t>(line.integer("a size", INT64_MAX)); });
+  if (line.accept("numbers")) list(call.numbers, [&] { return real(line); });
+  if (line.accept("narrow")) {
+    call.narrow = precision(line);
+    call.narrow_operands =
+        static_cast<std::uint16_t>(line.integer("a set of operands", (1u << wanted) - 1));
+  }
+  return call;
+}
+
+void check_operands(TextLine& line, std::span<const Access> accesses,
+                    std::span<const KernelCall> calls) {
+  if (calls.empty()) return;
+  std::size_t taken = 0;
+  for (const KernelCall& call : calls)
+    for (std::size_t i = 0; i < call.operands; ++i, ++taken)
+      if (taken < accesses.size() && accesses[taken].writes != writes_operand(call.kernel, i))
+        line.fail(fmt::format("{} {} its operand {}", entry_of(call.kernel).name,
+                              accesses[taken].writes ? "only reads" : "writes", i + 1));
+  if (taken != accesses.size())
+    line.fail(
+        fmt::format("the kernels take {} operands, and the op has {}", taken, accesses.size()));
 }
 
 }  // namespace rehearse::program_words

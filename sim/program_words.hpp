@@ -2,6 +2,7 @@
 // throws with the place of what does not fit. The statements are in sim/program_reader.cpp.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,12 @@ std::uint32_t copies(TextLine& line);  // at least one
 CollectiveKind collective_kind(TextLine& line);
 /// flops 1e9 traffic 4096 gemm 128 64 32 batch 2 math bf16; all but the op's fixed time.
 Compute kernel(TextLine& line);
+Precision precision(TextLine& line);
+/// gemm takes 3 sizes 4,5,6 numbers 1,0.5 narrow bf16 7; what follows "runs".
+KernelCall call(TextLine& line);
+/// Fails unless the calls take all accesses and each writes what its kernel writes.
+void check_operands(TextLine& line, std::span<const Access> accesses,
+                    std::span<const KernelCall> calls);
 
 /// The readers of quantities know no place; this adds it.
 template <class Value>

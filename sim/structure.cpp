@@ -55,8 +55,12 @@ class Inspector {
     if (program_.folded.size() != program_.connections().size())
       complain(fmt::format("{} of {} connections are folded; fold all or none",
                            program_.folded.size(), program_.connections().size()));
-    for (std::size_t c = 0; c < program_.folded.size() && !full(); ++c)
-      for (const FoldedPath::Crossing& crossing : program_.folded[c].crossings) {
+    for (std::size_t c = 0; c < program_.folded.size() && !full(); ++c) {
+      const FoldedPath& path = program_.folded[c];
+      if (path.bursts == 0) complain(fmt::format("connection c{} sends in 0 bursts", c));
+      if (path.bursts > 1 && program_.connections()[c].posted)
+        complain(fmt::format("connection c{} is posted, and sends in bursts", c));
+      for (const FoldedPath::Crossing& crossing : path.crossings) {
         if (index(crossing.link) >= around_.links)
           complain(fmt::format("connection c{} crosses link {}, but there are {} links", c,
                                index(crossing.link), around_.links));
@@ -64,6 +68,7 @@ class Inspector {
           complain(
               fmt::format("connection c{} crosses link {} with weight 0", c, index(crossing.link)));
       }
+    }
   }
 
   void op(OpId id) {

@@ -126,9 +126,12 @@ ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t numbe
   const double factor = network_factor(ranks.front());
   Connection connection = connection_of(cost, std::move(ranks));
   connection.limit = connection.limit / factor;
-  const Time latency = Time::round(Seconds{latency_of(cost).seconds().count() * factor});
   known = step_.program.connect(std::move(connection));
-  step_.program.folded.push_back({party.crossings, latency, party.stands_for});
+  FoldedPath& path = step_.program.folded.emplace_back(path_of(cost));
+  path.crossings = party.crossings;
+  path.stands_for = party.stands_for;
+  path.latency = Time::round(Seconds{path.latency.seconds().count() * factor});
+  path.gap = Time::round(Seconds{path.gap.seconds().count() * factor});
   return known;
 }
 
@@ -160,6 +163,9 @@ ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t nu
 StepProgram Emitter::finish() {
   if (options_.collectives == Collectives::whole)
     step_.program.protocols = network_.topology().protocols;
+  for (const Cast::Parties& traffic : cast_.traffic)
+    for (const Cast::Party& party : traffic.parties)
+      step_.is_crowded = step_.is_crowded || party.meets_others || party.lanes_met != 0;
   const Schedule& schedule = plan_.schedule;
   for (std::size_t a = 0; a < step_.roles.size(); ++a) {
     Role& role = step_.roles[a];

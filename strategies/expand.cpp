@@ -37,17 +37,20 @@ class Expansion {
           "would be expanded");
   }
 
-  Program run() {
+  std::optional<Expanded> run(std::size_t most_ops) {
+    std::vector<OpId> origin;
     for (std::size_t i = 0; i < program_.size(); ++i) {
       const auto id = static_cast<OpId>(i);
       if (program_[id].kind == WorkKind::collective)
         expand(id);
       else
         copy(id);
+      if (out_.size() > most_ops) return std::nullopt;
+      origin.resize(out_.size(), id);
     }
     out_.protocols =
         program_.protocols.empty() ? routing_.topology().protocols : program_.protocols;
-    return std::move(out_);
+    return Expanded{std::move(out_), std::move(origin)};
   }
 
  private:
@@ -111,7 +114,7 @@ class Expansion {
       made = out_.add_marker(op.rank, op.stream, op.label, inputs);
     else if (op.kind == WorkKind::compute)
       made = out_.add_compute(op.rank, op.stream, op.label, program_.compute(op), inputs,
-                              program_.accesses(op));
+                              program_.accesses(op), program_.calls(op));
     else
       made = out_.add_transfer(op.stream, op.label, program_.transfer(op), inputs);
     copied_.emplace(id, made);
@@ -126,7 +129,7 @@ class Expansion {
     std::vector<std::vector<OpId>> entry(routing_.topology().rank_count());
     for (const Rank rank : work.group) entry.at(index(rank)) = inputs_of(id, rank);
 
-    const auto [how, protocol] = choice(shape, work.data.size);
+    const auto [how, protocol] = choice(shape, work);
     const CollectiveRehearsal& rehearsal = rehearsal_of(*how, shape);
     const Room room = room_of(op.stream);
     if (const Time launch = rehearsal.launch(protocol); launch > Time{})
@@ -134,24 +137,41 @@ class Expansion {
         entry[index(rank)] = {out_.add_compute(rank, comm_lane(room.lane),
                                                {out_.name("launch"), Label::no_number},
                                                {.fixed = launch}, entry[index(rank)])};
+    const std::size_t begin = out_.size();
     const Emission emission = rehearsal.emit_into(
         out_, {work.data, work.result, room.scratch},
         {.protocol = protocol, .lane = room.lane, .entry = entry, .by_kernels = true});
+    combine_as(work, begin);
     for (const Rank rank : work.group) {
       parts_[id][rank] = tails_[{rank, op.stream}] = emission.done(rank);
       last_copied_.erase({rank, op.stream});
     }
   }
 
+  // Algorithms sum fp32; what else a collective combines is the same transfers.
+  void combine_as(const Collective& work, std::size_t begin) {
+    if (work.combine == Combine::sum && work.numbers == Precision::fp32) return;
+    for (std::size_t i = begin; i < out_.size(); ++i) {
+      const auto id = static_cast<OpId>(i);
+      if (out_[id].kind != WorkKind::transfer) continue;
+      const bool reduces = out_.transfer(out_[id]).combine == Combine::sum;
+      out_.set_numbers(id, reduces ? work.combine : Combine::overwrite, work.numbers);
+    }
+  }
+
   using Choice = std::pair<const Algorithm*, std::uint16_t>;
 
   // A step has the same few collectives over and over.
-  Choice choice(const CollectiveShape& shape, Bytes size) {
+  Choice choice(const CollectiveShape& shape, const Collective& work) {
+    if (options_.choose) {
+      const ChosenAlgorithm chosen = options_.choose(work);
+      return {&algorithm(chosen.name), chosen.protocol};
+    }
     if (options_.algorithm != "auto") return {&algorithm(options_.algorithm), options_.protocol};
     auto& chooser = choosers_[{shape.kind, shape.root, shape.group}];
     if (!chooser)
       chooser = std::make_unique<CollectiveChooser>(shape, routing_, CollectiveChooser::Wish{});
-    const Candidate best = chooser->at(size, engine_).front();
+    const Candidate best = chooser->at(work.data.size, engine_).front();
     return {&algorithm(best.algorithm), best.protocol};
   }
 
@@ -193,8 +213,13 @@ class Expansion {
 
 }  // namespace
 
+std::optional<Expanded> expand_within(const Program& program, Routing& routing,
+                                      const ExpandOptions& options, std::size_t most_ops) {
+  return Expansion(program, routing, options).run(most_ops);
+}
+
 Program expand_collectives(const Program& program, Routing& routing, const ExpandOptions& options) {
-  return Expansion(program, routing, options).run();
+  return std::move(expand_within(program, routing, options, SIZE_MAX)->program);
 }
 
 }  // namespace rehearse

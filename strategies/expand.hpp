@@ -3,16 +3,31 @@
 // after.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "sim/program.hpp"
 #include "topology/routing.hpp"
 
 namespace rehearse {
 
+struct ChosenAlgorithm {
+  std::string_view name;
+  std::uint16_t protocol = 0;
+};
+
 struct ExpandOptions {
   std::string algorithm = "auto";  // auto: the fastest for each collective by itself
   std::uint16_t protocol = 0;      // of the topology's, where the algorithm is named
+  std::function<ChosenAlgorithm(const Collective&)> choose = {};  // in place of both
+};
+
+struct Expanded {
+  Program program;
+  std::vector<OpId> origin;  // by op: the one that it was, or is a part of
 };
 
 /// The same program with every collective expanded. A rank's part begins when its own inputs and
@@ -20,5 +35,8 @@ struct ExpandOptions {
 /// InputError when the named algorithm cannot do one of the collectives.
 Program expand_collectives(const Program& program, Routing& routing,
                            const ExpandOptions& options = {});
+/// The same, and whence each op is; nothing when these would be more than `most_ops`.
+std::optional<Expanded> expand_within(const Program& program, Routing& routing,
+                                      const ExpandOptions& options, std::size_t most_ops);
 
 }  // namespace rehearse

@@ -13,6 +13,10 @@ namespace {
 // Shares of links hardly depend on the size; they are read off at one that splits evenly.
 constexpr Bytes reference_size = 64_MiB;
 
+// More than these are simulated as so many longer ones: on rings of many ranks they lie so close
+// that they are nearly even.
+constexpr std::int64_t most_bursts = 8;
+
 /// The pattern of `from` with every rank replaced by its counterpart in `to`.
 Pattern moved(const Pattern& pattern, const GroupFamily::Group& from,
               const GroupFamily::Group& to) {
@@ -115,14 +119,49 @@ GroupFamily::Alike first_alone(std::uint32_t first, const CollectiveRehearsal& r
   return result;
 }
 
-/// Of the `most` bytes on a link; rounded down, and such that no link is overfull when the
-/// collective is alone: then it takes its remembered time exactly.
-Bytes wire_of(const GroupFamily::Alike& alike, double most, Time time, const Topology& topology) {
-  double wire = most / (LoadedLink::whole * alike.streams);
+/// The least time in which its links carry `wire`.
+Seconds time_on_links(const GroupFamily::Alike& alike, double wire, const Topology& topology) {
+  double longest = 0;
   for (const LoadedLink& load : alike.loads.front())
-    wire =
-        std::min(wire, topology[load.link].bandwidth.count() * time.seconds().count() / load.share);
-  return Bytes{static_cast<std::int64_t>(wire)};
+    longest = std::max(longest, wire * load.share / topology[load.link].bandwidth.count());
+  return Seconds{longest};
+}
+
+/// In how many steps one after the other it moves its bytes: each waits for the latency of one hop.
+/// What is posted flows on evenly.
+std::uint32_t steps_of(const CollectiveRehearsal& rehearsal, Time empty, std::uint16_t protocol,
+                       const Topology& topology) {
+  for (const Hop& hop : rehearsal.pattern().hops)
+    if (hop.connection.posted) return 1;
+  Time step = rehearsal.alpha();
+  if (!topology.protocols.empty() && rehearsal.paths().size() > 0)
+    step += overhead_of(topology.protocols[protocol], rehearsal.paths().network(ConnectionId{0}));
+  if (step == Time{}) return 1;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>((empty.ps() + step.ps() / 2) / step.ps(), 1, most_bursts));
+}
+
+/// Fills in when it moves the `most` bytes of its busiest link, such that no link is overfull when
+/// it is alone: then it takes its remembered time exactly. `empty` is its time without bytes.
+/// After its `launch`, of which `empty` has none.
+void find_rhythm(RememberedCollective& cost, const GroupFamily::Alike& alike, double most,
+                 Time empty, Time launch, const Topology& topology) {
+  const Time running = cost.time - launch;
+  const double all = most / (LoadedLink::whole * alike.streams);
+  const std::int64_t bursts = cost.bursts;
+  const auto needed = Time::round(time_on_links(alike, all, topology));
+  const Time still = std::clamp(running - needed, Time{}, empty);
+  cost.gap = Time::picoseconds(still.ps() / bursts);
+  // What does not divide passes before the first burst. What flows on evenly has its latencies
+  // before and among its bytes; a third of them before agrees best with every transfer simulated.
+  cost.lead = launch + (bursts == 1 ? Time::picoseconds(empty.ps() / 3)
+                                    : cost.gap + Time::picoseconds(running.ps() % bursts));
+  double wire = all / static_cast<double>(bursts);
+  const double least = time_on_links(alike, wire, topology).count();
+  const double moving = cost.moving().seconds().count();
+  if (least > moving) wire *= moving / least;
+  cost.wire = Bytes{static_cast<std::int64_t>(wire) * bursts};
+  if (cost.wire == Bytes{0}) cost.bursts = 1;
 }
 
 }  // namespace
@@ -200,11 +239,16 @@ const GroupFamily::Use& GroupFamily::use(CollectiveKind kind, Bytes size,
     const Time time = best.result.time;
     const Alike& others = alike(wanted, g, best.algorithm);
     CollectiveRehearsal& rehearsal = chooser(wanted, g).rehearsal(best.algorithm);
-    const Time empty = std::min(time, rehearsal.run(Bytes{0}, engine_, best.protocol).time);
-    const Time lead = Time::picoseconds(empty.ps() / 3);
-    const double most = most_of(bytes_on_links(rehearsal, size, best.protocol));
-    const Bytes wire = wire_of(others, most, time - lead, routing_.topology());
-    use.entries.push_back({{time, lead, wire, best.algorithm, best.protocol}, &others});
+    const Time launch = rehearsal.launch(best.protocol);
+    const Time empty =
+        std::min(time, rehearsal.run(Bytes{0}, engine_, best.protocol).time) - launch;
+    const Topology& topology = routing_.topology();
+    const std::uint32_t steps = steps_of(rehearsal, empty, best.protocol, topology);
+    RememberedCollective cost{
+        .time = time, .bursts = steps, .algorithm = best.algorithm, .protocol = best.protocol};
+    find_rhythm(cost, others, most_of(bytes_on_links(rehearsal, size, best.protocol)), empty,
+                launch, topology);
+    use.entries.push_back({cost, &others});
     for (const GroupNumber other : others.groups) has_entry[other] = true;
   }
   return uses_.emplace(key, std::move(use)).first->second;

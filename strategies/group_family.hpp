@@ -17,16 +17,21 @@
 
 namespace rehearse {
 
-/// How a collective runs alone on a group.
+/// How a collective runs alone on a group: its bytes move in equal bursts, with gaps between them
+/// and a lead before the first.
 struct RememberedCollective {
   Time time;
-  /// Before its bytes flow: a third of what it takes without any. Its latencies lie before and
-  /// between its bytes; with this share steps agree best with those of which every transfer is
-  /// simulated (tests/differential/training_step_test.cpp).
-  Time lead;
+  Time lead, gap;
+  std::uint32_t bursts = 1;
   Bytes wire;  // what it puts on the link that carries most, in units of LoadedLink::whole
   std::string_view algorithm;
   std::uint16_t protocol = 0;
+
+  /// Of one burst.
+  Time moving() const {
+    const std::int64_t still = lead.ps() + (bursts - 1) * gap.ps();
+    return Time::picoseconds((time.ps() - still) / bursts);
+  }
 };
 
 /// A link of a flow, and its bytes as a share of what the flow's busiest link carries. Shares are

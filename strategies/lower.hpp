@@ -87,6 +87,7 @@ struct StepProgram {
   std::vector<MergedOp> merged;                 // by OpId
   LargeVector<OpTag> tags;                      // by OpId
   std::vector<Role> roles;
+  bool is_crowded = false;  // exchanges of different streams or ranks may meet on a link
 };
 
 struct StepPlan;

@@ -14,6 +14,9 @@ namespace rehearse {
 
 namespace {
 
+// In some tenths of a second.
+constexpr std::size_t most_transfers = 400'000;
+
 FlopsPerSecond peak_of(const Accelerator& device, Precision precision) {
   FlopsPerSecond best{};
   for (const Accelerator::Peak& peak : device.peaks) {
@@ -57,6 +60,13 @@ RoleReport report_on(const Accounts& accounts, const Timeline& timeline, const R
           .capacity = device.memory};
 }
 
+void refuse_network_jitter(const Scenario& scenario) {
+  if (scenario.imperfection.network_jitter > 0)
+    throw InputError(
+        "network_jitter is drawn for exchanges as a whole, and this way to run a step takes them "
+        "apart; leave it out, or use --engine fast");
+}
+
 /// Schedules that go round the ranks take as many micro-batches at a time as there are ranks.
 std::uint32_t microbatches_of_round(const Schedule& schedule) {
   const auto ranks = static_cast<std::uint32_t>(schedule.ranks.size());
@@ -65,8 +75,9 @@ std::uint32_t microbatches_of_round(const Schedule& schedule) {
 
 }  // namespace
 
-StepPredictor::StepPredictor(const Topology& topology, const CostModel& cost)
+StepPredictor::StepPredictor(const Topology& topology, const CostModel& cost, Crowds crowds)
     : topology_{topology},
+      crowds_{crowds},
       cost_{cost},
       routing_{topology},
       engine_{routing_, cost_},
@@ -109,6 +120,24 @@ StepPredictor::Run StepPredictor::simulate(StepPlan& plan, const LowerOptions& o
   return run;
 }
 
+// A jitter of the network is drawn for exchanges as a whole.
+bool StepPredictor::shows_transfers(StepPlan plan) {
+  if (crowds_ == Crowds::by_flows || !is_small(plan)) return false;
+  if (plan.scenario.imperfection.network_jitter > 0) return false;
+  StepNetwork& network = this->network(plan.placement, plan.scenario.collectives);
+  return lower_step(plan, network, {.grain = Grain::blocks}).is_crowded;
+}
+
+StepPredictor::Run StepPredictor::simulate_transfers(StepPlan& plan, bool fold) {
+  StepNetwork& network = this->network(plan.placement, plan.scenario.collectives);
+  Run run;
+  run.step = lower_step(plan, network, {.fold = fold});
+  const auto whole = lower_transfers(plan, network, routing_, most_transfers);
+  run.timeline = whole ? seen_from(run.step, *whole, engine_.run(whole->expanded.program))
+                       : engine_.run(run.step.program);
+  return run;
+}
+
 Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
                                const StepPlan& plan) const {
   Prediction told;
@@ -142,19 +171,26 @@ Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
 StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Workload& workload,
                                              const Detail& detail) {
   StepPlan what = plan(scenario, workload, detail.microbatches);
-  Run run = simulate(what, {.grain = detail.grain, .fold = detail.fold});
+  const bool transfers = detail.grain == Grain::kernels && shows_transfers(what);
+  Run run = transfers ? simulate_transfers(what, detail.fold)
+                      : simulate(what, {.grain = detail.grain, .fold = detail.fold});
   Prediction told = tell(run, Accounts(run.step, run.timeline), what);
   return {std::move(told), std::move(run.step), std::move(run.timeline)};
 }
 
 StepProgram StepPredictor::whole_program(const Scenario& scenario, const Workload& workload) {
-  if (scenario.imperfection.network_jitter > 0)
-    throw InputError(
-        "network_jitter is drawn for exchanges as a whole, and this way to run a step takes them "
-        "apart; leave it out, or use --engine fast");
+  refuse_network_jitter(scenario);
   StepPlan what = plan(scenario, workload, 0);
   return lower_step(what, network(what.placement, scenario.collectives),
                     {.fold = false, .collectives = Collectives::whole});
+}
+
+std::optional<WholeStep> StepPredictor::every_transfer(const Scenario& scenario,
+                                                       const Workload& workload,
+                                                       std::size_t most_ops) {
+  refuse_network_jitter(scenario);
+  StepPlan what = plan(scenario, workload, 0);
+  return lower_transfers(what, network(what.placement, scenario.collectives), routing_, most_ops);
 }
 
 // The rounds left out are like the last one that was simulated.
@@ -192,6 +228,11 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   StepPlan what = plan(scenario, workload, in_full ? 0 : 2 * how.pipeline);
   what.update = update;
   const std::size_t all = what.batch.microbatches;
+  if (shows_transfers(what)) {
+    if (!in_full) what.schedule = schedule_for(how, all);
+    const Run run = simulate_transfers(what, true);
+    return tell(run, Accounts(run.step, run.timeline), what);
+  }
   const std::uint32_t round = microbatches_of_round(what.schedule);
   const auto from = [&](std::size_t few) {
     while (few < all && !schedule_takes(how, few)) few += round;

@@ -13,16 +13,22 @@
 #include "sim/remembered_cost.hpp"
 #include "sim/workload.hpp"
 #include "strategies/account.hpp"
+#include "strategies/every_transfer.hpp"
 #include "strategies/prediction.hpp"
 #include "strategies/steady.hpp"
 #include "strategies/step_network.hpp"
 
 namespace rehearse {
 
+/// What becomes of collectives that meet on links: small steps are simulated transfer by transfer
+/// (every_transfer.hpp), or always as flows, like those of large steps.
+enum class Crowds : std::uint8_t { by_transfers, by_flows };
+
 class StepPredictor {
  public:
   /// Both must outlive it.
-  StepPredictor(const Topology& topology, const CostModel& cost);
+  StepPredictor(const Topology& topology, const CostModel& cost,
+                Crowds crowds = Crowds::by_transfers);
 
   struct Detail {
     Grain grain = Grain::kernels;
@@ -38,9 +44,12 @@ class StepPredictor {
   Answer predict(const Scenario& scenario, const Workload& workload, const Detail& detail);
   Prediction quick(const Scenario& scenario, const Workload& workload,
                    Update update = Update::done);
-  /// Every rank's own ops, with whole collectives: for expand_collectives(), the reference engine
-  /// and real executors.
+  /// Every rank's own ops, with whole collectives: for expand_collectives() and real executors.
   StepProgram whole_program(const Scenario& scenario, const Workload& workload);
+  /// The same with every transfer, by the algorithms of the prediction: for the reference engine.
+  /// Nothing when these are more than `most_ops`.
+  std::optional<WholeStep> every_transfer(const Scenario& scenario, const Workload& workload,
+                                          std::size_t most_ops);
 
  private:
   StepNetwork& network(const Placement& placement, const CollectiveChoice& choice);
@@ -51,11 +60,14 @@ class StepPredictor {
     Timeline timeline;
   };
   Run simulate(StepPlan& plan, const LowerOptions& options);
+  bool shows_transfers(StepPlan plan);
+  Run simulate_transfers(StepPlan& plan, bool fold);
   Prediction tell(const Run& run, const Accounts& accounts, const StepPlan& plan) const;
   Prediction extrapolate(const Run& run, const SteadyState& steady, const StepPlan& plan,
                          std::size_t microbatches) const;
 
   const Topology& topology_;
+  Crowds crowds_;
   RememberedCost cost_;
   Routing routing_;
   FastSimulator engine_;

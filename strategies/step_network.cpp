@@ -89,6 +89,18 @@ const GroupFamily::Use& StepNetwork::use(const CollectiveUse& use) {
   return family(use).use(use.kind, use.size, algorithm_for(use.kind, choice_), choice_.protocol);
 }
 
+const RememberedCollective* StepNetwork::cost_on(const CollectiveUse& wanted,
+                                                 const GroupFamily::Group& group) {
+  const std::span<const GroupFamily::Group> groups = family(wanted).groups();
+  const auto found = std::find(groups.begin(), groups.end(), group);
+  if (found == groups.end()) return nullptr;
+  const auto number = static_cast<std::uint32_t>(found - groups.begin());
+  for (const GroupFamily::Use::Entry& entry : use(wanted).entries)
+    if (std::binary_search(entry.alike->groups.begin(), entry.alike->groups.end(), number))
+      return &entry.cost;
+  return nullptr;
+}
+
 const std::vector<Traffic::Message>& StepNetwork::messages(const Handover& handover) {
   const auto [slot, is_new] = messages_.try_emplace({handover.source, handover.target});
   if (!is_new) return slot->second;
@@ -156,12 +168,15 @@ Connection connection_of(const RememberedCollective& collective, std::vector<Ran
                         .by_kernels = true,
                         .others = std::move(ranks)};
   if (collective.wire > Bytes{0})
-    connection.limit = collective.wire / (collective.time - collective.lead).seconds();
+    connection.limit =
+        Bytes{collective.wire.count() / collective.bursts} / collective.moving().seconds();
   return connection;
 }
 
-Time latency_of(const RememberedCollective& collective) {
-  return collective.wire == Bytes{0} ? collective.time : collective.lead;
+FoldedPath path_of(const RememberedCollective& collective) {
+  return {.latency = collective.wire == Bytes{0} ? collective.time : collective.lead,
+          .bursts = collective.bursts,
+          .gap = collective.gap};
 }
 
 const StepNetwork::Beside& StepNetwork::beside(const RememberedCollective& collective,
@@ -171,7 +186,7 @@ const StepNetwork::Beside& StepNetwork::beside(const RememberedCollective& colle
   Program program;
   const Rank rank{0};
   const ConnectionId way = program.connect(connection_of(collective, {rank}));
-  program.folded.push_back({{}, latency_of(collective), 1});
+  program.folded.push_back(path_of(collective));
   program.add_transfer(comm_lane(0), {},
                        {.connection = way, .size = collective.wire, .wire = collective.wire}, {});
   const OpId work = program.add_compute(rank, Stream::compute, {}, {.fixed = kernels}, {});

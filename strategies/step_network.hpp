@@ -24,8 +24,8 @@ Protocol message_protocol(const Topology& topology);
 
 /// The way of a collective as one flow, at the ranks it ends at.
 Connection connection_of(const RememberedCollective& collective, std::vector<Rank> ranks);
-/// What passes before its bytes do: nothing, or all of it when they are none.
-Time latency_of(const RememberedCollective& collective);
+/// When its bytes move; crosses no link yet. Without bytes all its time passes before them.
+FoldedPath path_of(const RememberedCollective& collective);
 
 class StepNetwork {
  public:
@@ -40,6 +40,8 @@ class StepNetwork {
   };
 
   const GroupFamily::Use& use(const CollectiveUse& use);
+  /// Of a use on one of its groups; nullptr where it has no such group.
+  const RememberedCollective* cost_on(const CollectiveUse& use, const GroupFamily::Group& group);
 
   /// Who plays a step that uses these: traffic [0, uses) are the collectives, the rest hand-overs.
   const Cast& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,

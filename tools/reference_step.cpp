@@ -1,10 +1,10 @@
-// Expansion with the algorithm that each collective would choose by itself.
+// The transfers are those of the prediction's own algorithms, so that engines are compared, not
+// choices.
 #include "tools/reference_step.hpp"
 
 #include <fmt/format.h>
 
 #include "sim/error.hpp"
-#include "strategies/expand.hpp"
 #include "strategies/local_sgd.hpp"
 #include "tools/engine.hpp"
 
@@ -14,18 +14,14 @@ ReferenceStep run_reference(std::string_view engine, const LoadedScenario& loade
                             StepPredictor& predictor, const CostModel& cost) {
   Routing routing{loaded.topology};
   const auto executor = make_engine(engine, routing, cost);
-  const StepProgram whole = predictor.whole_program(loaded.scenario, loaded.workload);
   constexpr std::size_t most = 2'000'000;
-  const auto refuse = [&](std::size_t ops) {
+  const auto whole = predictor.every_transfer(loaded.scenario, loaded.workload, most);
+  if (!whole)
     throw InputError(
-        fmt::format("--engine {} runs every op of every rank, {} of them here; at most {} are "
+        fmt::format("--engine {} runs every op of every rank, more than {} here, and no more are "
                     "worth waiting for: take fewer ranks, layers or micro-batches",
-                    engine, ops, most));
-  };
-  if (whole.program.size() > most) refuse(whole.program.size());
-  const Program program = expand_collectives(whole.program, routing,
-                                             {.algorithm = loaded.scenario.collectives.all_reduce});
-  if (program.size() > most) refuse(program.size());
+                    engine, most));
+  const Program& program = whole->expanded.program;
   const auto steps = static_cast<std::int64_t>(simulated_steps(loaded.scenario));
   return {Time::picoseconds(executor->run(program).makespan.ps() / steps), program.size()};
 }

@@ -274,7 +274,8 @@ Fold fold_of(const Pattern& pattern, const Paths& paths, const Refinement& colou
 
   for (const HopId hop : fold.kept()) {
     const auto id = static_cast<ConnectionId>(index(hop));
-    fold.paths.push_back({{}, paths.latency(id), 0, paths.network(id)});
+    fold.paths.push_back(
+        {.latency = paths.latency(id), .stands_for = 0, .network = paths.network(id)});
     fold.limits.push_back(paths.rate_alone(id));
   }
   for (std::size_t h = 0; h < pattern.hops.size(); ++h) {

@@ -107,7 +107,8 @@ TEST(ZeroMemory, WholeGradientsUntilTheyAreScattered) {
     }
 }
 
-// The initial broadcast comes before everything: gathers, too.
+// The initial broadcast comes before everything: gathers, too. Exchanges as flows: transfer by
+// transfer the first ranks send the next layer on while the last still wait for this one.
 TEST(ZeroBroadcast, ComesFirst) {
   const Topology machine = calm_star(ranks, {10.0_GBps, 1_us});
   const ProductCost cost(10_us, 10_us, model.samples);
@@ -122,7 +123,8 @@ TEST(ZeroBroadcast, ComesFirst) {
       scenario.parallelism.overlap_param_gather = overlap && stage > 0;
       const auto step = [&](bool broadcast) {
         scenario.parallelism.broadcast_parameters = broadcast;
-        return StepPredictor(machine, cost).predict(scenario, model.workload(), {}).prediction;
+        StepPredictor predictor(machine, cost, Crowds::by_flows);
+        return predictor.predict(scenario, model.workload(), {}).prediction;
       };
       const auto sent = [&](Bytes size) {
         return time_of("ring", CollectiveKind::broadcast, machine, size);

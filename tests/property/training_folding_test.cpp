@@ -95,7 +95,7 @@ class EqualAnswers : public testing::TestWithParam<std::size_t> {
   TrainingJob job_ = training_jobs()[GetParam()];
   Topology machine_ = job_.topology();
   Roofline cost_;
-  StepPredictor predictor_{machine_, cost_};
+  StepPredictor predictor_{machine_, cost_, Crowds::by_flows};
 
   StepPredictor::Answer predict(const StepPredictor::Detail& detail) {
     return predictor_.predict(job_.scenario, job_.model, detail);
@@ -194,7 +194,8 @@ class RandomStrategies : public testing::Test {
       const auto [slot, is_new] = machines_.try_emplace(job.machine);
       if (is_new) {
         slot->second.topology = job.topology();
-        slot->second.predictor = std::make_unique<StepPredictor>(slot->second.topology, cost_);
+        slot->second.predictor =
+            std::make_unique<StepPredictor>(slot->second.topology, cost_, crowds_);
       }
       check(*slot->second.predictor, job);
     }
@@ -207,6 +208,9 @@ class RandomStrategies : public testing::Test {
   };
   const Roofline cost_;
   std::map<std::string, Machine> machines_;
+
+ protected:
+  Crowds crowds_ = Crowds::by_flows;
 };
 
 TEST_F(RandomStrategies, QuickIsPredict) {
@@ -218,6 +222,23 @@ TEST_F(RandomStrategies, QuickIsPredict) {
     skipped += fast.simulation.ops < slow.simulation.ops / 4;
   });
   EXPECT_GT(skipped, 5u) << "some of them repeat";
+}
+
+// The step is the same whoever is asked; ranks that are alike may be picoseconds apart in it.
+TEST_F(RandomStrategies, WithEveryTransferQuickIsPredictAndFoldedIsUnfolded) {
+  crowds_ = Crowds::by_transfers;
+  std::size_t differ = 0;
+  over_jobs(5000, 25, [&](StepPredictor& predictor, const TrainingJob& job) {
+    const StepPredictor::Answer answer = predictor.predict(job.scenario, job.model, {});
+    expect_same(answer.prediction, predictor.quick(job.scenario, job.model));
+    const Prediction unfolded =
+        predictor.predict(job.scenario, job.model, {.fold = false}).prediction;
+    EXPECT_EQ(answer.prediction.step, unfolded.step);
+    const StepPredictor::Detail blocks{.grain = Grain::blocks};
+    const Time flows = predictor.predict(job.scenario, job.model, blocks).prediction.step;
+    differ += flows != answer.prediction.step;
+  });
+  EXPECT_GT(differ, 3u) << "in some of them exchanges meet";
 }
 
 // The inputs' half of the embedding's backward pass ends with an exchange: gathers that follow the

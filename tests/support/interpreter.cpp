@@ -30,7 +30,9 @@ void Interpreter::write(Rank rank, const Slice& slice, std::span<const std::int6
   const std::size_t begin = elements(slice.offset);
   std::vector<std::int64_t>& target = buffer(rank, slice.buffer, begin + values.size());
   for (std::size_t i = 0; i < values.size(); ++i)
-    target[begin + i] = combine == Combine::sum ? target[begin + i] + values[i] : values[i];
+    target[begin + i] = combine == Combine::sum   ? target[begin + i] + values[i]
+                        : combine == Combine::max ? std::max(target[begin + i], values[i])
+                                                  : values[i];
 }
 
 std::vector<std::int64_t> Interpreter::take(const Transfer& transfer) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/kernel_list.hpp"
+
 namespace rehearse {
 
 namespace {
@@ -43,7 +45,7 @@ Connection random_connection(Draw& draw, std::size_t ranks) {
   return connection;
 }
 
-FoldedPath random_fold(Draw& draw) {
+FoldedPath random_fold(Draw& draw, bool posted) {
   FoldedPath path;
   path.latency = random_time(draw);
   path.network = draw.of<double>({0, 1, 1.0 / 3});
@@ -51,7 +53,31 @@ FoldedPath random_fold(Draw& draw) {
   for (std::size_t i = draw.below(3); i > 0; --i)
     path.crossings.push_back(
         {static_cast<LinkId>(draw.below(100)), static_cast<std::uint32_t>(draw.between(1, 4))});
+  if (posted || draw.once_in(2)) return path;
+  path.bursts = static_cast<std::uint32_t>(draw.between(2, 9));
+  path.gap = Time::picoseconds(static_cast<std::int64_t>(draw.below(1'000'000)));
   return path;
+}
+
+// Kernels with operands of their own, in place of the accesses drawn before.
+std::vector<KernelCall> random_calls(Draw& draw, std::vector<Access>& accesses) {
+  accesses.clear();
+  std::vector<KernelCall> calls(draw.between(1, 3));
+  for (KernelCall& call : calls) {
+    call.kernel = static_cast<Kernel>(draw.below(kernel_names().size()));
+    call.operands = static_cast<std::uint8_t>(entry_of(call.kernel).operands.size());
+    for (std::size_t i = draw.below(9); i > 0; --i)
+      call.sizes[draw.below(8)] = static_cast<std::int64_t>(draw.below(1u << 31));
+    for (std::size_t i = draw.below(5); i > 0; --i)
+      call.numbers[draw.below(4)] = draw.of<double>({1, -2, 1.0 / 3, 1e-30, 0});
+    if (draw.once_in(3)) {
+      call.narrow = static_cast<Precision>(draw.below(5));
+      call.narrow_operands = static_cast<std::uint16_t>(draw.below(1u << call.operands));
+    }
+    for (std::size_t i = 0; i < call.operands; ++i)
+      accesses.push_back({random_slice(draw), writes_operand(call.kernel, i)});
+  }
+  return calls;
 }
 
 void add_random_op(Draw& draw, Program& program, std::size_t ranks) {
@@ -74,11 +100,15 @@ void add_random_op(Draw& draw, Program& program, std::size_t ranks) {
     const Compute work{Flops{draw.of<double>({0, 1, 1e9, 1.0 / 3})},
                        Bytes{static_cast<std::int64_t>(draw.below(1000))},
                        Time::picoseconds(static_cast<std::int64_t>(draw.below(5000)))};
-    program.add_compute(random_rank(draw, ranks), stream, label, work, after, accesses);
+    std::vector<KernelCall> calls;
+    if (draw.once_in(3)) calls = random_calls(draw, accesses);
+    program.add_compute(random_rank(draw, ranks), stream, label, work, after, accesses, calls);
   } else if (kind == 4) {
     Collective work{static_cast<CollectiveKind>(draw.below(7)), random_group(draw, ranks),
                     random_slice(draw), random_slice(draw), 0};
     work.root = static_cast<std::uint32_t>(draw.below(work.group.size()));
+    if (draw.once_in(4)) work.combine = static_cast<Combine>(draw.below(3));
+    if (draw.once_in(4)) work.numbers = static_cast<Precision>(draw.below(5));
     program.add_collective(stream, label, std::move(work), after);
   } else {
     const Slice source = random_slice(draw), target = random_slice(draw, source.size.count());
@@ -86,7 +116,8 @@ void add_random_op(Draw& draw, Program& program, std::size_t ranks) {
     work.connection = static_cast<ConnectionId>(draw.below(program.connections().size()));
     work.source_buffer = source.buffer, work.source_offset = source.offset;
     work.target_buffer = target.buffer, work.target_offset = target.offset;
-    work.combine = draw.once_in(2) ? Combine::sum : Combine::overwrite;
+    work.combine = draw.once_in(2) ? Combine::sum : static_cast<Combine>(2 * draw.below(2));
+    if (draw.once_in(4)) work.numbers = static_cast<Precision>(draw.below(5));
     work.size = source.size;
     work.wire = work.size + Bytes{static_cast<std::int64_t>(draw.below(3))};
     program.add_transfer(stream, label, work, after);
@@ -105,8 +136,8 @@ Program random_sliced_program(Draw& draw, bool folded) {
     Connection connection = random_connection(draw, ranks);
     if (!program.protocols.empty())
       connection.protocol = static_cast<std::uint16_t>(draw.below(program.protocols.size()));
+    if (folded) program.folded.push_back(random_fold(draw, connection.posted));
     program.connect(std::move(connection));
-    if (folded) program.folded.push_back(random_fold(draw));
   }
   for (std::size_t i = draw.below(40); i > 0; --i) add_random_op(draw, program, ranks);
   return program;

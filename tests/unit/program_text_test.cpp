@@ -6,6 +6,7 @@
 #include <array>
 
 #include "sim/error.hpp"
+#include "sim/kernel_list.hpp"
 #include "sim/verify.hpp"
 #include "tests/support/random_slices.hpp"
 
@@ -28,11 +29,16 @@ op 5: rank 0 compute compute flops 12 traffic 9 gemm 1 2 3 batch 4 math bf16 fix
 op 6: rank 0 compute compute gemm 5 6 7 "b"
 op 7: rank 0 compute compute math fp8 "b"
 op 8: rank 2 queue 3 compute traffic 5 after 0,7 "b"
+op 9: rank 0 compute compute reads 0[0,+8] writes 1[0,+16] runs relu takes 2 narrow bf16 1 "b"
+op 10: rank 0 compute compute reads 0[0,+8] writes 1[0,+8] writes 0[0,+4] runs scale takes 2 )"
+                                     R"(numbers -0.5 runs zero takes 1 sizes 0,7 after 9 "b"
+op 11: rank 0 comm 0 collective all_reduce group 0,1 data 0[0,+12] max of bf16 "b"
+op 12: rank 0 comm 0 transfer c0 max of fp16 0[0,+4] -> 0[0,+4] wire 4 "b"
 )";
 
 TEST(ProgramText, ReadsAndWritesTheExample) {
   const Program program = parse_program(example, "example");
-  EXPECT_EQ(program.size(), 9u);
+  EXPECT_EQ(program.size(), 13u);
   EXPECT_EQ(program[OpId{8}].stream, queue_lane(3));
   EXPECT_TRUE(program.has_queues());
   EXPECT_EQ(program.protocols.at(0).overhead, Time::picoseconds(1'900'000));
@@ -48,7 +54,31 @@ TEST(ProgramText, ReadsAndWritesTheExample) {
   const Compute& product = program.compute(program[OpId{5}]);
   EXPECT_EQ(product.gemm, (Gemm{1, 2, 3, 4}));
   EXPECT_EQ(product.math, Precision::bf16);
+  EXPECT_TRUE(program.calls(program[OpId{8}]).empty());
+  EXPECT_EQ(program.calls(program[OpId{9}])[0].narrow_operands, 1);
+  const std::span<const KernelCall> calls = program.calls(program[OpId{10}]);
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].kernel, Kernel::scale);
+  EXPECT_EQ(calls[0].numbers[0], -0.5);
+  EXPECT_EQ(calls[1].sizes[1], 7);
+  EXPECT_EQ(program.collective(program[OpId{11}]).combine, Combine::max);
+  EXPECT_EQ(program.transfer(program[OpId{12}]).numbers, Precision::fp16);
   EXPECT_EQ(to_text(program), example);
+}
+
+TEST(ProgramText, WhatIsBoundLaterIsTheSameProgram) {
+  Program bound;
+  const std::uint32_t name = bound.name("b");
+  const OpId first = bound.add_compute(Rank{0}, Stream::compute, {name}, {}, {});
+  const OpId second = bound.add_compute(Rank{0}, Stream::compute, {name}, {}, {});
+  const std::array accesses{Access{{Buffer{0}, 0_B, 8_B}, false},
+                            Access{{Buffer{1}, 0_B, 8_B}, true}};
+  const std::array calls{KernelCall{.kernel = Kernel::relu, .operands = 2}};
+  bound.bind_compute(first, {}, {});
+  bound.bind_compute(second, accesses, calls);
+  EXPECT_EQ(parse_program(to_text(bound), "text"), bound);
+  EXPECT_TRUE(bound.calls(bound[first]).empty());
+  EXPECT_EQ(bound.calls(bound[second])[0], calls[0]);
 }
 
 TEST(ProgramText, WordsCommentsAndForwardEdgesAreWelcome) {
@@ -126,6 +156,10 @@ const std::array mistakes{
             "f: error: 1 of 2 connections have no 'fold'; fold all or none"},
     Mistake{"connection c: 0 -> 1\nfold c: links 0*0",
             "f:3:17: error: the number of copies must be at least 1"},
+    Mistake{"connection c: 0 -> 1\nfold c: bursts 0 gap 1ns",
+            "f:3:16: error: the number of bursts must be at least 1"},
+    Mistake{"connection c: 0 -> 1\nfold c: bursts 2 links 0*1",
+            "f:3:18: error: expected 'gap', not 'links'"},
     Mistake{"op 1: rank 0 compute compute flops nan",
             "f:2:36: error: expected an amount of work, not 'nan'"},
     Mistake{"op 1: rank 0 compute compute gemm 3 4",
@@ -142,6 +176,16 @@ const std::array mistakes{
             "f:2:32: error: unknown collective 'allreduce'; did you mean 'all_reduce'?"},
     Mistake{"op 1: rank 0 comm 0 collective reduce group 0,1 data 0[0,+4] root 2",
             "f:2:67: error: a root may be at most 1"},
+    Mistake{"op 1: rank 0 compute compute runs rely takes 2",
+            "f:2:35: error: unknown kernel 'rely'; did you mean 'relu'?"},
+    Mistake{"op 1: rank 0 compute compute runs relu takes 3",
+            "f:2:46: error: relu takes 2 operands, not 3"},
+    Mistake{"op 1: rank 0 compute compute reads 0[0,+4] runs relu takes 2",
+            "f:2:60: error: the kernels take 2 operands, and the op has 1"},
+    Mistake{"op 1: rank 0 compute compute writes 0[0,+4] reads 0[0,+4] runs relu takes 2",
+            "f:2:75: error: relu only reads its operand 1"},
+    Mistake{"op 1: rank 0 compute compute writes 0[0,+4] runs zero takes 1 numbers inf",
+            "f:2:71: error: expected a number, not 'inf'"},
     Mistake{"name \"a\"\nname \"a\"", "f:3:6: error: this name is listed twice"},
     Mistake{std::string_view{"op \0", 4}, "f:2:4: error: expected the op's name, not byte \\x00"},
 };

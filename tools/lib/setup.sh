@@ -7,7 +7,10 @@ needed_packages=(build-essential cmake ninja-build libboost-graph-dev libfmt-dev
 optional_packages=(ccache libsimgrid-dev libopenblas-dev)
 # Tests need GoogleTest; clang fuzzes the readers, clang-format and Python keep the code tidy.
 test_packages=(libgtest-dev)
-optional_test_packages=(python3 libbenchmark-dev clang libclang-rt-dev clang-format)
+optional_test_packages=(python3 python3-pip libbenchmark-dev clang libclang-rt-dev clang-format)
+
+# A newer nvvm than its nvcc does not work: the toolkit is pinned as a whole.
+cuda_wheels=('cuda-toolkit[nvcc,cudart,cublas,cccl,crt,nvvm]==13.0.*' 'nvidia-nccl-cu13==2.28.*')
 
 script_name=${0##*/}
 say() { printf '%s: %s\n' "$script_name" "$*"; }
@@ -68,6 +71,42 @@ ensure_packages() {
   say "installing $missing"
   # shellcheck disable=SC2086  # a list of words
   install $missing || say "could not install the $kind packages: $missing"
+}
+
+# Where there is no CUDA toolkit, nvcc, cuBLAS and NCCL come as wheels into build/cuda-toolkit: for
+# the kernels, and for the headers of the emulated devices. Optional: goes on without.
+ensure_cuda() {
+  local target=build/cuda-toolkit wheels=build/cuda-wheels log library
+  local -a pip=(python3 -m pip)
+  if { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; } &&
+    { [ -f /usr/local/cuda/include/nccl.h ] || [ -f /usr/include/nccl.h ]; }; then
+    return 0
+  fi
+  [ ! -x "$target/bin/nvcc" ] || return 0
+  if ! "${pip[@]}" --version >/dev/null 2>&1; then
+    say "no CUDA toolkit and no pip here: CUDA is left out"
+    return 0
+  fi
+  say "fetching the CUDA toolkit and NCCL as wheels (1.3 GB)"
+  log=$(mktemp)
+  mkdir -p build
+  rm -rf "$wheels" "$target"
+  if ! "${pip[@]}" install --quiet --target "$wheels" "${cuda_wheels[@]}" >"$log" 2>&1; then
+    tail -n 3 "$log" >&2
+    say "could not fetch the CUDA toolkit: CUDA is left out"
+    rm -rf "$wheels" "$log"
+    return 0
+  fi
+  rm -f "$log"
+  mv "$wheels/nvidia/cu13" "$target"
+  cp "$wheels"/nvidia/nccl/include/*.h "$target/include/"
+  cp "$wheels"/nvidia/nccl/lib/* "$target/lib/"
+  rm -rf "$wheels"
+  # Wheels have libcudart.so.13 only; linkers look for libcudart.so, and CMake in lib64.
+  ln -s lib "$target/lib64"
+  for library in "$target"/lib/*.so.*; do
+    ln -sf "${library##*/}" "${library%%.so.*}.so"
+  done
 }
 
 # configure PRESET [OPTION...]; the log is shown only when something is wrong.

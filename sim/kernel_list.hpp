@@ -1,0 +1,52 @@
+// The kernels that ops of a Program may name, with what each does to its operands. Numbers are fp32
+// unless said otherwise; matrices are row-major. kernels/run_call.cpp runs them.
+//
+// An operand is read (r), written (w) or both (m). `sizes` and `numbers` are those of KernelCall.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sim/kernel_call.hpp"
+
+namespace rehearse {
+
+enum class Kernel : std::uint16_t {
+  gemm,                // A B C: C = alpha op(A) op(B) + beta C; sizes m n k ta tb, strides of A B C
+  add,                 // a b y
+  add_into,            // x sum
+  scale,               // x y; factor
+  copy,                // x y, byte by byte
+  zero,                // y
+  add_bias,            // x bias y; rows width
+  add_column_sums,     // x sums; rows width
+  relu,                // x y
+  relu_backward,       // y_gradient y x_gradient
+  bias_gelu,           // x bias y; rows width form (0 tanh, 1 erf)
+  bias_gelu_backward,  // y_gradient x bias x_gradient; rows width form
+  swiglu,              // gate up y
+  swiglu_backward,     // y_gradient gate up gate_gradient up_gradient
+  layer_norm,          // x weight bias y mean rate; rows width; epsilon
+  layer_norm_backward,  // y_gradient x weight mean rate x_gradient; rows width
+  layer_norm_weights,   // y_gradient x mean rate weight_gradient bias_gradient; rows width
+  rms_norm,             // x weight y rate; rows width; epsilon
+  rms_norm_backward,    // y_gradient x weight rate x_gradient; rows width
+  rms_norm_weights,     // y_gradient x rate weight_gradient; rows width
+  attention,            // q k v y log_sums; batch queries keys heads key_heads width causal; scale
+  attention_backward,   // q k v y log_sums y_gradient dq dk dv; as attention
+};
+
+struct KernelEntry {
+  std::string_view name;
+  std::string_view operands;  // a letter each: r, w, m
+};
+
+const KernelEntry& entry_of(Kernel kernel);
+std::optional<Kernel> find_kernel(std::string_view name);
+std::vector<std::string_view> kernel_names();
+
+/// Whether the kernel writes its operand number i.
+bool writes_operand(Kernel kernel, std::size_t i);
+
+}  // namespace rehearse

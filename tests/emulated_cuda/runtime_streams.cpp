@@ -1,0 +1,258 @@
+// Streams, events, kernels and errors of the emulated CUDA runtime.
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/emulated_cuda/block.hpp"
+#include "tests/emulated_cuda/launch.hpp"
+#include "tests/emulated_cuda/state.hpp"
+
+namespace emulated_cuda {
+
+namespace {
+
+// "… launch(…) [with Parameters = {float*, …}; …]" has no kernel's name: its address does not tell.
+std::string name_of(std::string_view signature, int number) {
+  const std::size_t begin = signature.find("{"), end = signature.find("}");
+  const std::string parameters = begin < end && end != signature.npos
+                                     ? std::string{signature.substr(begin + 1, end - begin - 1)}
+                                     : std::string{};
+  return fmt::format("kernel number {} ({})", number, parameters);
+}
+
+std::string wrong_pointer(int device, const std::vector<const void*>& pointers) {
+  const Memory& memory = state().memory;
+  for (const void* pointer : pointers) {
+    if (pointer == nullptr || state().host_allocations.contains(const_cast<void*>(pointer)))
+      continue;
+    const int owner = memory.owner(pointer);
+    if (owner < 0) return "is given memory of the host";
+    if (!memory.can_touch(device, owner))
+      return fmt::format("on device {} is given {} without peer access", device,
+                         memory.describe(pointer));
+    if (memory.describe(pointer).find("freed") != std::string::npos)
+      return "is given " + memory.describe(pointer);
+  }
+  return {};
+}
+
+void run_kernel(int device, const std::string& name, const BlockShape& shape,
+                const std::vector<const void*>& pointers, const std::function<void()>& body) {
+  State& all = state();
+  if (const std::string wrong = wrong_pointer(device, pointers); !wrong.empty()) {
+    fail(cudaErrorIllegalAddress, name + " " + wrong);
+    return;
+  }
+  const std::vector<int> reach = all.memory.reach(device);
+  const Memory::Access open{all.memory, reach};
+  std::vector<unsigned> order(std::size_t{shape.grid.x} * shape.grid.y * shape.grid.z);
+  std::iota(order.begin(), order.end(), 0U);
+  std::shuffle(order.begin(), order.end(), all.draw);
+  for (const unsigned i : order) {
+    const uint3 number{i % shape.grid.x, i / shape.grid.x % shape.grid.y,
+                       i / shape.grid.x / shape.grid.y};
+    const std::string error = run_block(body, shape, number, all.draw);
+    if (error.empty()) continue;
+    const bool is_address = error.starts_with("touches");
+    fail(is_address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure,
+         fmt::format("{}, block {}: {}", name, i, error));
+    return;
+  }
+  if (const auto damage = all.memory.damage(reach))
+    fail(cudaErrorIllegalAddress, fmt::format("{} wrote {}", name, *damage));
+}
+
+bool is_possible(const cudaLaunchConfig_t& config, const void* kernel) {
+  const dim3 grid = config.gridDim, block = config.blockDim;
+  const std::size_t threads = std::size_t{block.x} * block.y * block.z;
+  const std::size_t shared_limit =
+      state().kernels_with_shared.contains(kernel) ? 227 << 10 : 48 << 10;
+  return threads >= 1 && threads <= 1024 && block.z <= 64 && grid.x >= 1 && grid.x < 1U << 31 &&
+         grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 && grid.z <= 65535 &&
+         config.dynamicSmemBytes <= shared_limit;
+}
+
+}  // namespace
+
+cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, std::string_view signature,
+                           const void* kernel, std::vector<const void*> pointers,
+                           std::function<void()> body) {
+  const std::lock_guard guard{lock()};
+  State& all = state();
+  if (all.failure != cudaSuccess) return result(all.failure);
+  if (!is_possible(config, kernel)) return result(cudaErrorInvalidConfiguration);
+  CUstream_st& stream = *resolve(config.stream);
+  if (stream.device != current_device()) return result(cudaErrorInvalidResourceHandle);
+  const int number = ++all.launches;
+  const std::string name = name_of(signature, number);
+  const BlockShape shape{config.gridDim, config.blockDim, config.dynamicSmemBytes};
+  submit(stream, name,
+         [device = stream.device, name, shape, number, pointers = std::move(pointers),
+          body = std::move(body)] {
+           if (number == state().options.faults.failing_launch)
+             fail(cudaErrorLaunchFailure, name + " fails on purpose");
+           else
+             run_kernel(device, name, shape, pointers, body);
+         });
+  return cudaSuccess;
+}
+
+}  // namespace emulated_cuda
+
+using namespace emulated_cuda;
+
+extern "C" {
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+    case cudaErrorLaunchTimeout:
+      return "cudaErrorLaunchTimeout";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    default:
+      return "cudaError";
+  }
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : cudaGetErrorName(error);
+}
+cudaError_t cudaGetLastError() { return take_last_error(true); }
+cudaError_t cudaPeekAtLastError() { return take_last_error(false); }
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  const std::lock_guard guard{lock()};
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > 227 << 10)
+    return result(cudaErrorInvalidValue);
+  state().kernels_with_shared.insert(kernel);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  const std::lock_guard guard{lock()};
+  *stream = new CUstream_st;
+  (*stream)->device = current_device();
+  (*stream)->waits_for_default = (flags & cudaStreamNonBlocking) == 0;
+  state().streams.push_back(*stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const cudaError_t error = synchronize(*stream, "cudaStreamDestroy");
+  const std::lock_guard guard{lock()};
+  auto& streams = state().streams;
+  const auto at = std::ranges::find(streams, stream);
+  if (at == streams.end()) return result(cudaErrorInvalidResourceHandle);
+  streams.erase(at);
+  delete stream;
+  return result(error);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return synchronize(*resolve(stream), "cudaStreamSynchronize");
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const std::lock_guard guard{lock()};
+  step();
+  if (state().failure != cudaSuccess) return result(state().failure);
+  return resolve(stream)->work.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  std::vector<std::pair<const CUstream_st*, std::uint64_t>> until;
+  {
+    const std::lock_guard guard{lock()};
+    for (const CUstream_st* stream : state().streams)
+      if (stream->device == current_device()) until.emplace_back(stream, stream->submitted);
+  }
+  return run_until(
+      [&] {
+        return std::ranges::all_of(
+            until, [](const auto& each) { return each.first->completed >= each.second; });
+      },
+      "cudaDeviceSynchronize");
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  const std::lock_guard guard{lock()};
+  *event = new CUevent_st;
+  (*event)->device = current_device();
+  (*event)->has_time = (flags & cudaEventDisableTiming) == 0;
+  state().events.insert(*event);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const std::lock_guard guard{lock()};
+  if (state().events.erase(event) == 0) return result(cudaErrorInvalidResourceHandle);
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard guard{lock()};
+  CUstream_st& on = *resolve(stream);
+  if (event->device != on.device) return result(cudaErrorInvalidResourceHandle);
+  const auto recording = event->recording = std::make_shared<Recording>();
+  submit(on, "the recording of an event", [recording] {
+    recording->is_done = true;
+    recording->time = state().clock;
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const std::lock_guard guard{lock()};
+  const auto recording = event->recording;
+  if (recording != nullptr)
+    submit(*resolve(stream), fmt::format("a wait for an event of device {}", event->device), {},
+           [recording] { return recording->is_done; });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const auto recording = event->recording;
+  if (recording == nullptr) return cudaSuccess;
+  return run_until([recording] { return recording->is_done; }, "cudaEventSynchronize");
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const std::lock_guard guard{lock()};
+  step();
+  if (state().failure != cudaSuccess) return result(state().failure);
+  return event->recording == nullptr || event->recording->is_done ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const std::lock_guard guard{lock()};
+  if (!begin->has_time || !end->has_time || begin->recording == nullptr ||
+      end->recording == nullptr)
+    return result(cudaErrorInvalidResourceHandle);
+  if (!begin->recording->is_done || !end->recording->is_done) return cudaErrorNotReady;
+  *milliseconds =
+      (static_cast<float>(end->recording->time) - static_cast<float>(begin->recording->time)) *
+      1e-6F;
+  return cudaSuccess;
+}
+
+}  // extern "C"

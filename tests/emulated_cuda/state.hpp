@@ -1,0 +1,93 @@
+// The state behind the emulated functions: streams with the work that waits on them, and who may
+// run it. Work runs as late as allowed: only when a host thread waits for something or asks, and
+// then in an order drawn from the seed.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/emulated_cuda/machine.hpp"
+#include "tests/emulated_cuda/memory.hpp"
+
+namespace emulated_cuda {
+
+/// One recording of an event.
+struct Recording {
+  bool is_done = false;
+  std::uint64_t time = 0;  // nanoseconds of the machine's own clock
+};
+
+struct Work {
+  std::uint64_t number = 0;  // in the order of calls
+  std::string what;
+  std::function<void()> run;
+  std::function<bool()> is_ready;  // empty: at once
+};
+
+}  // namespace emulated_cuda
+
+// CUDA's own names for what its handles point to.
+struct CUstream_st {
+  int device = 0;
+  bool waits_for_default = false;  // made without cudaStreamNonBlocking
+  std::deque<emulated_cuda::Work> work;
+  std::uint64_t submitted = 0, completed = 0;
+};
+struct CUevent_st {
+  int device = 0;
+  bool has_time = true;
+  std::shared_ptr<emulated_cuda::Recording> recording;
+};
+
+namespace emulated_cuda {
+
+struct State {
+  explicit State(const Options& of);
+
+  Options options;
+  Memory memory;
+  std::mt19937_64 draw;
+  std::vector<std::unique_ptr<CUstream_st>> default_streams;  // by device
+  std::vector<CUstream_st*> streams;                          // all, default ones first
+  std::set<CUevent_st*> events;
+  std::set<void*> host_allocations;
+  std::set<const void*> other_handles;        // of NCCL and cuBLAS
+  std::set<const void*> kernels_with_shared;  // that may have more than 48 KiB
+  cudaError_t failure = cudaSuccess;          // stays, as on a real device
+  std::uint64_t numbers = 0, clock = 0;
+  int launches = 0, nccl_calls = 0;
+  std::vector<std::string> complaints;
+};
+
+/// Under this lock is all that is emulated, kernels too.
+std::recursive_mutex& lock();
+State& state();
+int current_device();  // of this host thread
+void set_current_device(int device);
+cudaError_t take_last_error(bool clear);
+
+/// Says what is wrong; an error is also what every call gives from now on.
+void complain(const std::string& text);
+cudaError_t fail(cudaError_t error, const std::string& text);
+/// What a call returns, kept for cudaGetLastError.
+cudaError_t result(cudaError_t error);
+
+CUstream_st* resolve(cudaStream_t stream);
+void submit(CUstream_st& stream, std::string what, std::function<void()> run,
+            std::function<bool()> is_ready = {});
+/// Runs one piece of work that may run; false if there is none.
+bool step();
+/// Runs work until the condition holds; a complaint and an error if nothing can make it hold.
+cudaError_t run_until(const std::function<bool()>& condition, const char* call);
+cudaError_t synchronize(CUstream_st& stream, const char* call);
+
+}  // namespace emulated_cuda

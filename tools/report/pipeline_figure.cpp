@@ -1,0 +1,184 @@
+// Actions of the schedule become boxes from their first kernel's begin to their last one's end.
+#include "tools/report/pipeline_figure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/explain.hpp"
+#include "tools/report/lanes.hpp"
+#include "tools/report/op_words.hpp"
+
+namespace rehearse {
+
+namespace {
+
+constexpr std::size_t most_ranks = 64, most_data = 20'000;
+
+std::string_view words_of(ActionKind kind) {
+  constexpr std::string_view words[] = {"forward", "backward", "backward of inputs",
+                                        "backward of weights"};
+  return words[static_cast<std::size_t>(kind)];
+}
+
+LaneBox box_of(Texts& texts, const Action& action, bool odd, Time begin, Time end) {
+  LaneBox box{begin, end, paint_of(action.kind, odd)};
+  box.label = texts.add(std::to_string(action.microbatch));
+  box.words = texts.add(fmt::format("{}, {} of micro-batch {} on stage {}", to_string(action),
+                                    words_of(action.kind), action.microbatch, action.stage));
+  return box;
+}
+
+// Which of its rank's stages a stage is, as lanes show: 0 for the first.
+class Chunks {
+ public:
+  bool is_odd(std::uint32_t stage) {
+    return order_.try_emplace(stage, order_.size()).first->second % 2 == 1;
+  }
+
+ private:
+  std::map<std::uint32_t, std::size_t> order_;
+};
+
+const Role* first_role(const StepProgram& step, std::size_t place) {
+  for (const Role& role : step.roles)
+    if (role.pipeline_rank == place) return &role;
+  return nullptr;
+}
+
+Lane lane_of_actions(const StepProgram& step, const Timeline& timeline, const Role& role,
+                     std::string group, Texts& texts) {
+  Lane lane{std::move(group), "", 22, {}};
+  Chunks chunks;
+  for (const ActionOps& action : step.actions[role.pipeline_rank]) {
+    Time begin = Time::never(), end;
+    OpId first = no_op;
+    for (std::size_t i = index(action.begin); i < index(action.end); ++i) {
+      const Program::Op& op = step.program.ops()[i];
+      if (op.rank != role.rank || op.kind != WorkKind::compute) continue;
+      if (timeline.spans[i].begin < begin) first = static_cast<OpId>(i);
+      begin = std::min(begin, timeline.spans[i].begin);
+      end = std::max(end, timeline.spans[i].end);
+    }
+    const bool odd = chunks.is_odd(action.action.stage);
+    if (begin >= end) continue;
+    LaneBox box = box_of(texts, action.action, odd, begin, end);
+    box.waited = texts.add(wait_words(step, timeline, first));
+    lane.boxes.push_back(box);
+  }
+  return lane;
+}
+
+// What belongs to no micro-batch: optimizer steps, and the kernels around them.
+void add_updates(Lane& lane, const StepProgram& step, const Timeline& timeline, Rank rank,
+                 Texts& texts) {
+  for (std::size_t i = 0; i < step.program.size(); ++i) {
+    const Program::Op& op = step.program.ops()[i];
+    const OpTag& tag = step.tags[i];
+    const Timeline::Span& span = timeline.spans[i];
+    if (op.rank != rank || op.kind != WorkKind::compute || span.begin >= span.end) continue;
+    if (tag.phase != Phase::optimizer) continue;
+    LaneBox box{span.begin, span.end, Paint::optimizer};
+    box.words = texts.add(op_words(step, static_cast<OpId>(i)));
+    box.waited = texts.add(wait_words(step, timeline, static_cast<OpId>(i)));
+    lane.boxes.push_back(box);
+  }
+}
+
+// Activations and gradients on their way from this rank to others.
+Lane lane_of_sends(const StepProgram& step, const Timeline& timeline, Rank rank, std::string group,
+                   Texts& texts) {
+  Lane lane{std::move(group), "", 5, {}};
+  for (std::size_t i = 0; i < step.program.size(); ++i) {
+    const Program::Op& op = step.program.ops()[i];
+    const Timeline::Span& span = timeline.spans[i];
+    if (op.rank != rank || op.kind != WorkKind::transfer || span.begin >= span.end) continue;
+    if (step.tags[i].phase != Phase::hand_over) continue;
+    LaneBox box{span.begin, span.end, Paint::communication};
+    box.words = texts.add(op_words(step, static_cast<OpId>(i)));
+    lane.boxes.push_back(box);
+  }
+  std::stable_sort(lane.boxes.begin(), lane.boxes.end(),
+                   [](const LaneBox& a, const LaneBox& b) { return a.begin < b.begin; });
+  // Both directions share the narrow lane: what overlaps is shown until the next one begins.
+  for (std::size_t b = 0; b + 1 < lane.boxes.size(); ++b)
+    lane.boxes[b].end = std::min(lane.boxes[b].end, lane.boxes[b + 1].begin);
+  return lane;
+}
+
+FigureTable table_of(const Lanes& lanes) {
+  FigureTable table{{"rank", "actions", "busy", "idle", "share idle"}, {}};
+  for (const Lane& lane : lanes.lanes) {
+    if (lane.height < 12) continue;
+    Time busy;
+    std::size_t actions = 0;
+    for (const LaneBox& box : lane.boxes) {
+      busy += box.end - box.begin;
+      actions += box.label != 0;
+    }
+    const Time idle = lanes.whole - busy;
+    table.rows.push_back(
+        {lane.group, std::to_string(actions), readable(busy), readable(idle),
+         fmt::format("{:.1f} %", 100 * idle.seconds().count() / lanes.whole.seconds().count())});
+  }
+  return table;
+}
+
+Figure finished(Lanes& lanes, std::string description, const FigureSize& size) {
+  Figure figure{"pipeline", "Pipeline", std::move(description), "", table_of(lanes), ""};
+  figure.svg = draw_lanes(lanes, size, figure.title, figure.description);
+  figure.data = lanes_data(lanes, most_data);
+  return figure;
+}
+
+}  // namespace
+
+Figure pipeline_figure(const StepProgram& step, const Timeline& timeline, const FigureSize& size) {
+  Lanes lanes;
+  lanes.whole = timeline.makespan;
+  const std::size_t places = std::min(step.actions.size(), most_ranks);
+  for (std::size_t p = 0; p < places; ++p) {
+    const Role* const role = first_role(step, p);
+    if (role == nullptr) continue;
+    const std::string group = fmt::format("pipeline rank {}", p);
+    Lane lane = lane_of_actions(step, timeline, *role, group, lanes.texts);
+    add_updates(lane, step, timeline, role->rank, lanes.texts);
+    lanes.lanes.push_back(std::move(lane));
+    Lane sends = lane_of_sends(step, timeline, role->rank, group, lanes.texts);
+    if (!sends.boxes.empty()) lanes.lanes.push_back(std::move(sends));
+  }
+  std::string description = fmt::format(
+      "A lane for each pipeline rank, time to the right, {} in all. Each box is the forward or "
+      "backward pass of one micro-batch, whose number it carries; where a rank has no box it waits "
+      "or communicates. Narrow lanes show what it sends to other stages.",
+      readable(timeline.makespan));
+  if (places < step.actions.size())
+    description += fmt::format(" The first {} of {} ranks.", places, step.actions.size());
+  return finished(lanes, std::move(description), size);
+}
+
+Figure schedule_figure(const Schedule& schedule, const StageTimes& times, Time unit,
+                       const FigureSize& size) {
+  const StepTimes steps = step_times(schedule, times);
+  Lanes lanes;
+  lanes.whole = steps.makespan * unit;
+  for (std::size_t r = 0; r < std::min(schedule.ranks.size(), most_ranks); ++r) {
+    Lane lane{fmt::format("pipeline rank {}", r), "", 22, {}};
+    Chunks chunks;
+    for (std::size_t c = 0; c < schedule.ranks[r].size(); ++c) {
+      const std::optional<Action>& action = schedule.ranks[r][c];
+      if (!action || steps.begin[r][c] < 0) continue;
+      const Time begin = steps.begin[r][c] * unit;
+      lane.boxes.push_back(box_of(lanes.texts, *action, chunks.is_odd(action->stage), begin,
+                                  begin + times.of(action->kind) * unit));
+    }
+    lanes.lanes.push_back(std::move(lane));
+  }
+  return finished(lanes,
+                  "The order of a pipeline schedule, a lane for each rank; every stage takes "
+                  "equally long and communication is free.",
+                  size);
+}
+
+}  // namespace rehearse
