@@ -104,8 +104,8 @@ constexpr FabricKind fabrics[] = {
     {"rdma", "infiniband"},
     {"omnipath", "infiniband"},
     {"efa", "efa"},
-    {"tcpx", "tcpx"},
-    {"tcpxo", "tcpx"},
+    {"tcpx", "efa"},
+    {"tcpxo", "efa"},
     {"tcp", "tcp"},
 };
 

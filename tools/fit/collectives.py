@@ -42,7 +42,6 @@ PARAMETERS = [
     ("medium.nvlink3.efficiency", 0.8, 0.5),  # the same
     ("medium.nvlink4.efficiency", 0.824, 0.5),  # 20.6 of 25
     ("medium.nvlink5.efficiency", 0.802, 0.5),  # 40.1 of 50
-    ("medium.nvlink-bridge.efficiency", 0.857, 0.5),  # 12 of 14
     ("medium.xgmi.efficiency", 0.8, 0.5),  # as NVLink
     ("medium.nvlink4.in_switch", 0.85, 0.5),  # NCCL nvlsEfficiency
     ("medium.nvlink5.in_switch", 0.74, 0.5),  # the same
@@ -51,11 +50,9 @@ PARAMETERS = [
     ("medium.infiniband.efficiency", 0.96, 0.5),  # NCCL: 12 GB/s of a 100 Gb/s NIC
     ("medium.roce.efficiency", 0.96, 0.5),
     ("medium.efa.efficiency", 0.96, 0.5),
-    ("medium.tcpx.efficiency", 0.96, 0.5),
     ("medium.infiniband.latency", 850.0, 0.5),  # NCCL hwLat NET LL, PCIe off
     ("medium.roce.latency", 850.0, 0.5),
     ("medium.efa.latency", 37.0, 0.3),  # aws-ofi-nccl tells NCCL 75 us a hop
-    ("medium.tcpx.latency", 37.0, 0.3),  # as EFA
 ]
 FAMILIES = {
     "Maxwell": ("m40", "titanx"),
@@ -283,7 +280,9 @@ def left_out(model, logs, errors):
         show(f"without {family}", medians(model, there, own))
         for r in own:
             together[r] = there[r]
-    show("all, each left out", medians(model, together, range(len(model.rows))))
+    result = medians(model, together, range(len(model.rows)))
+    show("all, each left out", result)
+    return result
 
 
 def main():
@@ -295,6 +294,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("-o", "--output")
     parser.add_argument("--leave-out", action="store_true", help="one family at a time")
+    parser.add_argument("--at-most", help="fail above these percentages, left out: 20,25,30")
     options = parser.parse_args()
     with open(options.libraries, encoding="utf-8") as source:
         table = Table(source.read())
@@ -309,11 +309,14 @@ def main():
     for family in sorted({model.family(row) for row in model.rows}):
         own = [r for r, row in enumerate(model.rows) if model.family(row) == family]
         show(family, medians(model, errors, own))
-    if options.leave_out:
-        left_out(model, logs, errors)
     if options.output:
         with open(options.output, "w", encoding="utf-8") as target:
             target.write(table.text(values_of(logs)))
+    if options.leave_out:
+        result = left_out(model, logs, errors)
+        most = [float(each) for each in options.at_most.split(",")] if options.at_most else []
+        if any(100 * error > bound for (error, _), bound in zip(result, most)):
+            sys.exit("above --at-most")
 
 
 if __name__ == "__main__":
