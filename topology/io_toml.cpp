@@ -136,7 +136,7 @@ int read_version(Fields& fields) {
 }
 
 // Words of the table of libraries: `media = { nvlink = "nvlink4", network = "efa" }`.
-void read_media(Fields& fields, Library& library, Problems& problems) {
+void read_media(Fields& fields, Topology& topology, Problems& problems) {
   const Value* words = fields.table("media");
   if (!words) return;
   Fields of{*words, "media", problems};
@@ -152,9 +152,12 @@ void read_media(Fields& fields, Library& library, Problems& problems) {
                   fmt::format("unknown medium '{}'{}", *word, did_you_mean(*word, known)));
       continue;
     }
-    library.efficiency[kind] = found->second.efficiency;
+    topology.library.efficiency[kind] = found->second.efficiency;
     if (static_cast<LinkKind>(kind) == LinkKind::nvlink)
-      library.in_switch = found->second.in_switch;
+      topology.library.in_switch = found->second.in_switch;
+    if (static_cast<LinkKind>(kind) == LinkKind::network)
+      for (Protocol& protocol : topology.protocols)
+        protocol.network_overhead += found->second.latency;
   }
   of.finish();
 }
@@ -186,7 +189,7 @@ void read_library(Fields& fields, Problems& problems, Topology& topology) {
   if (each.any("network_launch"))
     library.network_launch = each.time("network_launch").value_or(Time{});
   if (each.any("piece")) library.piece = each.bytes("piece").value_or(Bytes{});
-  read_media(each, library, problems);
+  read_media(each, topology, problems);
   read_share(each, "in_switch", library.in_switch);
   if (const Value* shares = each.table("efficiency")) {
     Fields of{*shares, "efficiency", problems};

@@ -24,7 +24,7 @@ std::span<const LibraryFile> library_files();
 struct Medium {
   double efficiency = 1;  // of the data sheet's rate
   double in_switch = 1;   // of that, where the switch adds and copies
-  Time latency;           // of a cable with what is behind it; networks only
+  Time latency;           // that its software adds to a message, beside its cables; networks only
 };
 
 struct LibraryTable {

@@ -50,9 +50,7 @@ PARAMETERS = [
     ("medium.infiniband.efficiency", 0.96, 0.5),  # NCCL: 12 GB/s of a 100 Gb/s NIC
     ("medium.roce.efficiency", 0.96, 0.5),
     ("medium.efa.efficiency", 0.96, 0.5),
-    ("medium.infiniband.latency", 850.0, 0.5),  # NCCL hwLat NET LL, PCIe off
-    ("medium.roce.latency", 850.0, 0.5),
-    ("medium.efa.latency", 37.0, 0.3),  # aws-ofi-nccl tells NCCL 75 us a hop
+    ("medium.efa.latency", 73.0, 0.3),  # aws-ofi-nccl tells NCCL 75 us a hop, cables and all
 ]
 FAMILIES = {
     "Maxwell": ("m40", "titanx"),
