@@ -189,7 +189,8 @@ void read_library(Fields& fields, Problems& problems, Topology& topology) {
   if (each.any("network_launch"))
     library.network_launch = each.time("network_launch").value_or(Time{});
   if (each.any("piece")) library.piece = each.bytes("piece").value_or(Bytes{});
-  read_media(each, topology, problems);
+  Topology nobody;  // without a library there are no media, though `extends` may bring them
+  read_media(each, which == 0 ? nobody : topology, problems);
   read_share(each, "in_switch", library.in_switch);
   if (const Value* shares = each.table("efficiency")) {
     Fields of{*shares, "efficiency", problems};
