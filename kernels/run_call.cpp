@@ -1,4 +1,5 @@
-// One function for each kernel of the list, in its order: sizes and operands as it names them.
+// One function for each kernel of the list, in its order: sizes and operands as
+// it names them.
 #include "kernels/run_call.hpp"
 
 #include <algorithm>
@@ -6,6 +7,8 @@
 
 #include "kernels/activation.hpp"
 #include "kernels/attention.hpp"
+#include "kernels/attention_parts.hpp"
+#include "kernels/call_groups.hpp"
 #include "kernels/call_operands.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/gemm.hpp"
@@ -37,8 +40,8 @@ void run_bias_gelu_backward(CallOperands& x) {
   bias_gelu_backward(x[0], x[1], x[2], x.rows(), gelu_form(x), x[3], bias_gradient);
 }
 
-// The references make the gradients of input and weights together; here they are ops apart, so each
-// leaves what is not its own in scratch.
+// The references make the gradients of input and weights together; here they
+// are ops apart, so each leaves what is not its own in scratch.
 void run_layer_norm_backward(CallOperands& x) {
   std::vector<float> weight(x.rows().width), bias(x.rows().width);
   layer_norm_backward(x[0], x[1], x[2], x.rows(), {x[3], x[4]}, x[5], weight, bias);
@@ -74,6 +77,27 @@ AttentionShape attention_shape(const CallOperands& x) {
 
 void run_attention_backward(CallOperands& x) {
   attention_backward(attention_shape(x), {x[0], x[1], x[2]}, x[3], x[4], x[5], {x[6], x[7], x[8]});
+}
+
+void run_attention(Kernel kernel, CallOperands& x) {
+  switch (kernel) {
+    case Kernel::attention:
+      return attention(attention_shape(x), {x[0], x[1], x[2]}, x[3], x[4]);
+    case Kernel::attention_backward:
+      return run_attention_backward(x);
+    case Kernel::attention_pairs:
+      return attention_pairs(attention_shape(x), x[0], x[1], x[2]);
+    case Kernel::attention_over_keys:
+      return attention_over_keys(attention_shape(x), x[0], x[1], x[2]);
+    case Kernel::attention_over_queries:
+      return attention_over_queries(attention_shape(x), x[0], x[1], x[2]);
+    case Kernel::attention_softmax:
+      return attention_softmax(attention_shape(x), x[0], x[1]);
+    case Kernel::attention_softmax_backward:
+      return attention_softmax_backward(attention_shape(x), x[0], x[1], x[2]);
+    default:
+      ASSERT(false);
+  }
 }
 
 void run(Kernel kernel, CallOperands& x) {
@@ -120,12 +144,12 @@ void run(Kernel kernel, CallOperands& x) {
       return run_rms_norm_backward(x);
     case Kernel::rms_norm_weights:
       return run_rms_norm_weights(x);
-    case Kernel::attention:
-      return attention(attention_shape(x), {x[0], x[1], x[2]}, x[3], x[4]);
-    case Kernel::attention_backward:
-      return run_attention_backward(x);
+    default:
+      return kernel < Kernel::embedding     ? run_attention(kernel, x)
+             : kernel < Kernel::add_squares ? run_end(kernel, x)
+             : kernel < Kernel::dgc_clip    ? run_update(kernel, x)
+                                            : run_compression(kernel, x);
   }
-  ASSERT(false);
 }
 
 }  // namespace

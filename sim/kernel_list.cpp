@@ -1,4 +1,5 @@
-// The names of kernels and what they do to their operands, in the order of the enum.
+// The names of kernels and what they do to their operands, in the order of the
+// enum.
 #include "sim/kernel_list.hpp"
 
 #include <algorithm>
@@ -33,8 +34,42 @@ constexpr std::array entries{
     KernelEntry{"rms_norm_weights", "rrrm"},
     KernelEntry{"attention", "rrrww"},
     KernelEntry{"attention_backward", "rrrrrrwww"},
+    KernelEntry{"attention_pairs", "rrw"},
+    KernelEntry{"attention_over_keys", "rrw"},
+    KernelEntry{"attention_over_queries", "rrw"},
+    KernelEntry{"attention_softmax", "rw"},
+    KernelEntry{"attention_softmax_backward", "rrw"},
+    KernelEntry{"embedding", "rrw"},
+    KernelEntry{"embedding_backward", "rrm"},
+    KernelEntry{"add_positions", "rm"},
+    KernelEntry{"positions_backward", "rm"},
+    KernelEntry{"rotate", "rw"},
+    KernelEntry{"class_loss", "rrw"},
+    KernelEntry{"class_loss_backward", "rrrw"},
+    KernelEntry{"vocabulary_max", "rw"},
+    KernelEntry{"vocabulary_sums", "rrrww"},
+    KernelEntry{"vocabulary_softmax", "rrrrww"},
+    KernelEntry{"vocabulary_gradient", "rrrw"},
+    KernelEntry{"add_squares", "rm"},
+    KernelEntry{"round_sum", "rw"},
+    KernelEntry{"gradient_factor", "rm"},
+    KernelEntry{"count_step", "m"},
+    KernelEntry{"sgd", "mrr"},
+    KernelEntry{"momentum", "mrmr"},
+    KernelEntry{"adam", "mrmmr"},
+    KernelEntry{"lars_squares", "rrrw"},
+    KernelEntry{"lars", "mrmrr"},
+    KernelEntry{"lamb_update", "rrmmrw"},
+    KernelEntry{"layer_squares", "rrw"},
+    KernelEntry{"lamb_apply", "mrrr"},
+    KernelEntry{"dgc_clip", "m"},
+    KernelEntry{"dgc_accumulate", "rmm"},
+    KernelEntry{"dgc_sample", "rrw"},
+    KernelEntry{"dgc_sort", "rw"},
+    KernelEntry{"dgc_select", "mmrw"},
+    KernelEntry{"dgc_add", "rm"},
 };
-static_assert(entries.size() == static_cast<std::size_t>(Kernel::attention_backward) + 1);
+static_assert(entries.size() == static_cast<std::size_t>(Kernel::dgc_add) + 1);
 
 }  // namespace
 

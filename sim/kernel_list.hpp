@@ -35,6 +35,41 @@ enum class Kernel : std::uint16_t {
   rms_norm_weights,     // y_gradient x rate weight_gradient; rows width
   attention,            // q k v y log_sums; batch queries keys heads key_heads width causal; scale
   attention_backward,   // q k v y log_sums y_gradient dq dk dv; as attention
+  // Of attention with its scores in memory (kernels/attention_parts.hpp); sizes as attention.
+  attention_pairs,             // x y pairs
+  attention_over_keys,         // pairs y x
+  attention_over_queries,      // pairs x y
+  attention_softmax,           // scores probabilities
+  attention_softmax_backward,  // probabilities gradient scores_gradient
+  embedding,            // table tokens y; rows width first: words first … of the vocabulary
+  embedding_backward,   // y_gradient tokens table_gradient; as embedding
+  add_positions,        // table y; rows width length
+  positions_backward,   // y_gradient table_gradient; rows width length
+  rotate,               // x y; rows width head_width length back; base
+  class_loss,           // logits labels loss(fp64); rows classes parts
+  class_loss_backward,  // logits labels state gradient; rows classes parts first count; weight
+  vocabulary_max,       // logits largest; rows width first valid
+  vocabulary_sums,      // logits targets largest target sum; as before
+  vocabulary_softmax,   // logits largest target sum probabilities loss(fp64); as before
+  vocabulary_gradient,  // probabilities targets state gradient; as before; weight
+  add_squares,          // x sum(fp64); weight
+  round_sum,            // sum(fp64) rounded
+  gradient_factor,      // squares state; limit of the norm
+  count_step,           // state
+  sgd,                  // w g state; rate
+  momentum,             // w g velocity state; rate momentum
+  adam,                 // w g first second state; rate beta1 beta2 epsilon
+  lars_squares,         // w g state squares(2 fp64)
+  lars,                 // w g velocity squares state; rate momentum trust
+  lamb_update,          // w g first second state update; beta1 beta2 epsilon
+  layer_squares,        // w update squares(2 fp64)
+  lamb_apply,           // w update squares state; rate
+  dgc_clip,             // gradient; ranks; limit of the norm of the sum
+  dgc_accumulate,       // gradient velocity accumulated; momentum
+  dgc_sample,           // accumulated state keys; seed, stream
+  dgc_sort,             // keys sorted by a byte; which of the four
+  dgc_select,           // velocity accumulated sorted_keys packet; whether velocities are masked
+  dgc_add,              // packets sum; ranks
 };
 
 struct KernelEntry {

@@ -44,6 +44,7 @@ bool completes_gradients(ActionKind action) {
 
 void run_optimizer(Emitter& out, std::int64_t parameters) {
   check_overflow(out, parameters);
+  out.about(Purpose::optimizer);
   if (out.plan().update == Update::skipped) return;
   for (const Piece& piece : optimizer_pieces(out.plan().scenario.training, parameters))
     out.kernel(piece, Phase::optimizer);
@@ -60,9 +61,12 @@ void DataParallel::plan(StepPlan& plan) {
       const Family replicas = replicas_of(held);
       if (plan.size(replicas) == 1) continue;
       const std::vector<Bytes> gradients = layer_bytes(plan, work, held, format.gradient);
-      for (const Bucket& bucket : fill_buckets(gradients, bucket_sizes(how)))
+      Bytes begin;
+      for (const Bucket& bucket : fill_buckets(gradients, bucket_sizes(how))) {
         reductions.push_back(
-            {bucket, plan.use({replicas, CollectiveKind::all_reduce, bucket.bytes})});
+            {bucket, plan.use({replicas, CollectiveKind::all_reduce, bucket.bytes}), begin});
+        begin += bucket.bytes;
+      }
       const std::vector<Bytes> layers = layer_bytes(plan, work, held, format.parameter);
       const Bytes parameters = std::accumulate(layers.begin(), layers.end(), Bytes{});
       if (how.broadcast_parameters && parameters > Bytes{0})
@@ -79,10 +83,13 @@ void DataParallel::begin_step(Emitter& out, std::uint32_t pipeline_rank) {
   out.hold(pipeline_rank, MemoryKind::gradients, parameters * format.gradient);
   out.hold(pipeline_rank, MemoryKind::optimizer, parameters * format.state);
   last_.resize(std::max<std::size_t>(last_.size(), pipeline_rank + 1));
-  for (std::uint32_t s = 0; s < plan.schedule.stages; ++s)
-    if (plan.schedule.rank_of[s] == pipeline_rank)
-      for (const std::uint32_t use : broadcasts_[plan.work_of[s]])
-        out.wait_for(out.exchange(use, Lane::parameters, Phase::parameters));
+  out.about(Purpose::broadcast);
+  for (std::uint32_t s = 0; s < plan.schedule.stages; ++s) {
+    if (plan.schedule.rank_of[s] != pipeline_rank) continue;
+    out.of_stage(s);
+    for (const std::uint32_t use : broadcasts_[plan.work_of[s]])
+      out.wait_for(out.exchange(use, Lane::parameters, Phase::parameters));
+  }
 }
 
 bool DataParallel::acts_between_layers(const LayerMoment& moment) const {
@@ -96,14 +103,17 @@ void DataParallel::after_layer(Emitter& out, const LayerMoment& moment) {
 }
 
 void DataParallel::reduce(Emitter& out, const Reduction& reduction) {
+  out.about(Purpose::reduce, reduction.begin);
   last_[out.pipeline_rank()] = out.exchange(reduction.use, Lane::gradients, Phase::gradients);
 }
 
 void DataParallel::finish_gradients(Emitter& out, std::uint32_t pipeline_rank) {
   const StepPlan& plan = out.plan();
-  for (std::uint32_t s = plan.schedule.stages; s-- > 0 && !overlaps_;)
-    if (plan.schedule.rank_of[s] == pipeline_rank)
-      for (const Reduction& reduction : reductions_[plan.work_of[s]]) reduce(out, reduction);
+  for (std::uint32_t s = plan.schedule.stages; s-- > 0 && !overlaps_;) {
+    if (plan.schedule.rank_of[s] != pipeline_rank) continue;
+    out.of_stage(s);
+    for (const Reduction& reduction : reductions_[plan.work_of[s]]) reduce(out, reduction);
+  }
   out.wait_for(last_[pipeline_rank]);
 }
 

@@ -31,6 +31,7 @@ class DataParallel final : public Strategy {
   struct Reduction {
     Bucket bucket;
     std::uint32_t use = 0;
+    Bytes begin;  // behind the buckets before it
   };
   void reduce(Emitter& out, const Reduction& reduction);
 

@@ -93,6 +93,7 @@ void Emitter::at(std::uint32_t pipeline_rank, std::uint32_t stage, std::uint32_t
   place_ = pipeline_rank;
   stage_ = stage;
   microbatch_ = microbatch;
+  note_.stage = stage;
   first_ = {};
 }
 
@@ -149,8 +150,15 @@ void Emitter::run(const Tape& tape, std::size_t begin_layer, std::size_t end_lay
   first_of_layers_ = {};
   if (options_.grain == Grain::kernels) {
     const std::vector<std::uint32_t>& name = names(tape);
-    for (std::size_t i = begin; i < end; ++i)
+    about(Purpose::layer);
+    std::size_t layer = begin_layer;
+    for (std::size_t i = begin; i < end; ++i) {
+      while (tape.layer_end[layer] <= i) ++layer;
+      // Only forward tapes go from the first layer to the last.
+      note_.layer = static_cast<std::uint32_t>(
+          tape.steps[i].phase == Phase::forward ? layer : tape.layer_end.size() - 1 - layer);
       run_step(tape.steps[i], name[i], tape.steps[i].beside);
+    }
   } else {
     for (const Block& block : blocks(tape, begin, end, merges_exchanges())) {
       if (block.merged)
@@ -325,6 +333,7 @@ Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
       static_cast<std::uint32_t>(plan_.uses.size() + (handover - handovers_.begin()));
   const Ops ops{next_op(), traffic};
   ++exchanges_[place_];
+  about(Purpose::hand_over);
   const std::uint32_t name = send_names_[lane == Lane::backward];
   for (const std::uint32_t number : slots_[traffic][place_].parties) {
     const std::uint32_t actor = cast_.traffic[traffic].parties[number].actors.front();
@@ -339,6 +348,7 @@ Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
 
 void Emitter::tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes) {
   step_.tags.push_back({phase, communicates, dimension, stage_, microbatch_, bytes});
+  if (options_.notes) step_.notes.push_back(note_);
 }
 
 void Emitter::memory(const Ops& ops, bool at_end, MemoryKind kind, Bytes bytes) {

@@ -37,6 +37,17 @@ class Emitter {
   /// Before its first action, or after its last.
   void at_rest(std::uint32_t pipeline_rank);
 
+  /// What the strategy's next ops are for, and where in its stage's gradients they begin; until the
+  /// next layers, or until it says otherwise.
+  void about(Purpose purpose, Bytes begin = Bytes{}) {
+    note_.purpose = purpose;
+    note_.begin = begin;
+  }
+  /// At rest: the next ops are about this one of the pipeline rank's stages.
+  void of_stage(std::uint32_t stage) { note_.stage = stage; }
+  /// One more step of those that are simulated in a row begins.
+  void next_step() { ++note_.step; }
+
   /// The next kernel waits for these. An exchange of this very pipeline rank, or a message to it.
   void wait_for(const Ops& ops);
   /// The layers [begin, end) of a tape, in its order.
@@ -127,6 +138,7 @@ class Emitter {
   std::vector<StepNetwork::Handover> handovers_;
   const Cast& cast_;
   StepProgram step_;
+  OpNote note_{.step = UINT32_MAX};  // before the first
   std::uint32_t place_ = 0, stage_ = 0, microbatch_ = 0;
   Ops first_, first_of_layers_;
   struct {  // an exchange of a layer that some kernels do not wait for

@@ -92,7 +92,7 @@ class Expansion {
           continue;
         }
         for (const auto& [other, ops] : found->second) inputs.insert(ops.begin(), ops.end());
-      } else if (program_[before].rank == rank || program_[id].kind != WorkKind::collective) {
+      } else if (program_[id].kind != WorkKind::collective || concerns(before, rank, id)) {
         inputs.insert(copied_.at(before));
       }
     }
@@ -104,6 +104,21 @@ class Expansion {
         before != last_copied_.end() && program_[id].kind == WorkKind::collective)
       inputs.insert(before->second);
     return {inputs.begin(), inputs.end()};
+  }
+
+  // Whether a rank's part of a collective waits for an op: its own ones, messages to it, and what
+  // is no member's business but was named all the same.
+  bool concerns(OpId before, Rank rank, OpId collective) const {
+    const Program::Op& op = program_[before];
+    const auto is_at = [&](Rank where) {
+      if (op.rank == where) return true;
+      if (op.kind != WorkKind::transfer) return false;
+      const Connection& way = program_[program_.transfer(op).connection];
+      if (way.shape != Connection::Shape::multicast) return way.target == where;
+      return std::ranges::find(way.others, where) != way.others.end();
+    };
+    const std::vector<Rank>& group = program_.collective(program_[collective]).group;
+    return is_at(rank) || std::ranges::none_of(group, is_at);
   }
 
   void copy(OpId id) {

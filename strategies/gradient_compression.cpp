@@ -115,8 +115,12 @@ void CompressedDataParallel::plan(StepPlan& plan) {
     for (const Held held : {Held::by_all, Held::by_expert_ranks}) {
       if (plan.size(replicas_of(held)) == 1) continue;
       const std::vector<Bytes> gradients = layer_bytes(plan, work, held, each);
-      for (const Bucket& bucket : fill_buckets(gradients, bucket_sizes(how)))
+      Bytes begin;
+      for (const Bucket& bucket : fill_buckets(gradients, bucket_sizes(how))) {
         parts.push_back(part_of(plan, bucket, replicas_of(held)));
+        parts.back().begin = begin;
+        begin += bucket.bytes;
+      }
     }
   }
 }
@@ -150,6 +154,7 @@ void CompressedDataParallel::after_layer(Emitter& out, const LayerMoment& moment
 }
 
 void CompressedDataParallel::send(Emitter& out, const Part& part) {
+  out.about(Purpose::compress, part.begin);
   for (const Piece& piece : part.pack) out.kernel(piece, Phase::gradients);
   last_[out.pipeline_rank()] = out.exchange(part.use, out.lane_of(part.use), Phase::gradients);
 }
@@ -157,13 +162,16 @@ void CompressedDataParallel::send(Emitter& out, const Part& part) {
 void CompressedDataParallel::finish_gradients(Emitter& out, std::uint32_t pipeline_rank) {
   const StepPlan& plan = out.plan();
   const auto for_each_part = [&](auto&& visit) {
-    for (std::uint32_t s = plan.schedule.stages; s-- > 0;)
-      if (plan.schedule.rank_of[s] == pipeline_rank)
-        for (const Part& part : parts_[plan.work_of[s]]) visit(part);
+    for (std::uint32_t s = plan.schedule.stages; s-- > 0;) {
+      if (plan.schedule.rank_of[s] != pipeline_rank) continue;
+      out.of_stage(s);
+      for (const Part& part : parts_[plan.work_of[s]]) visit(part);
+    }
   };
   if (!overlaps_) for_each_part([&](const Part& part) { send(out, part); });
   out.wait_for(last_[pipeline_rank]);
   for_each_part([&](const Part& part) {
+    out.about(Purpose::compress, part.begin);
     for (const Piece& piece : part.unpack) out.kernel(piece, Phase::gradients);
   });
 }
@@ -178,6 +186,7 @@ void CompressedDataParallel::end_step(Emitter& out, std::uint32_t pipeline_rank)
   check_overflow(out, parameters_of(plan, pipeline_rank));
   if (plan.update == Update::skipped) return;
   // Momentum is in what was sent already.
+  out.about(Purpose::optimizer);
   Training training = plan.scenario.training;
   if (corrects_momentum(plan.scenario)) training.optimizer = OptimizerKind::sgd;
   for (const Piece& piece : optimizer_pieces(training, parameters_of(plan, pipeline_rank)))

@@ -34,6 +34,7 @@ class CompressedDataParallel final : public Strategy {
  private:
   struct Part {
     Bucket bucket;
+    Bytes begin;                      // behind the buckets before it
     std::vector<Piece> pack, unpack;  // kernels before and after the exchange
     Bytes received;                   // and kept until they are unpacked
     std::uint32_t use = 0;

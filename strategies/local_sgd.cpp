@@ -160,10 +160,16 @@ void LocalSgdStrategy::end_step(Emitter& out, std::uint32_t pipeline_rank) {
   run_optimizer(out, parameters_of(plan, pipeline_rank));
   if (steps_[step_] == LocalStep::local) return;
   Emitter::Ops last;
-  for (std::uint32_t s = plan.schedule.stages; s-- > 0;)
-    if (plan.schedule.rank_of[s] == pipeline_rank)
-      for (const std::uint32_t use : averages_[plan.work_of[s]])
-        last = out.exchange(use, Lane::parameters, Phase::parameters);
+  for (std::uint32_t s = plan.schedule.stages; s-- > 0;) {
+    if (plan.schedule.rank_of[s] != pipeline_rank) continue;
+    out.of_stage(s);
+    Bytes begin;
+    for (const std::uint32_t use : averages_[plan.work_of[s]]) {
+      out.about(Purpose::average_parameters, begin);
+      last = out.exchange(use, Lane::parameters, Phase::parameters);
+      begin += plan.uses[use].size;
+    }
+  }
   out.wait_for(last);
 }
 

@@ -34,6 +34,7 @@ void plan_overflow_check(StepPlan& plan) {
 void check_overflow(Emitter& out, std::int64_t parameters) {
   const StepPlan& plan = out.plan();
   if (plan.scenario.training.loss_scaling != LossScaling::dynamic || parameters == 0) return;
+  out.about(Purpose::overflow);
   out.kernel(unscale_piece(plan.scenario.training, parameters), Phase::optimizer);
   Emitter::Ops told = out.last();
   for (const std::uint32_t use : plan.overflow_uses) {

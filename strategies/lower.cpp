@@ -35,6 +35,7 @@ class Lowering {
 
  private:
   void run_step() {
+    out_.next_step();
     const std::size_t cells = schedule_.stages * schedule_.microbatches;
     forward_.assign(cells, {});
     backward_.assign(cells, {});

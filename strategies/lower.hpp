@@ -81,11 +81,40 @@ struct ActionOps {
   OpId begin{}, end{};  // [begin, end)
 };
 
+/// What the strategy does with an op that is not a layer's own.
+enum class Purpose : std::uint8_t {
+  layer,
+  hand_over,
+  broadcast,          // of parameters, before the first step
+  reduce,             // gradients over replicas, or their reduction to shards
+  average_copies,     // of the shards
+  gather,             // of parameters that ZeRO cuts
+  partial_gradients,  // of weights that are whole on tensor ranks which see a part of the tokens
+  tied_gradients,     // of the first and the last stage
+  norm,               // of all gradients
+  overflow,           // of scaled gradients
+  optimizer,
+  compress,            // a bucket, on its way out or back
+  average_parameters,  // local SGD
+};
+
+/// Of what an op is a part, for those who give it buffers and run it (numbers/bind.hpp). With its
+/// label, stage and micro-batch this says which work of the step it is.
+struct OpNote {
+  Purpose purpose{};
+  std::uint32_t stage = 0;  // whose parameters it is about; an op at rest is tagged with the first
+  std::uint32_t layer = 0;  // of the stage, in forward order
+  std::uint32_t step = 0;   // where several are simulated in a row (local SGD)
+  Bytes begin;  // of a bucket: where it begins in its stage's gradients, last layer first
+  friend bool operator==(const OpNote&, const OpNote&) = default;
+};
+
 struct StepProgram {
   Program program;
   std::vector<std::vector<ActionOps>> actions;  // by pipeline rank, in its order
   std::vector<MergedOp> merged;                 // by OpId
   LargeVector<OpTag> tags;                      // by OpId
+  std::vector<OpNote> notes;                    // by OpId, when they were asked for
   std::vector<Role> roles;
   bool is_crowded = false;  // exchanges of different streams or ranks may meet on a link
 };
@@ -101,6 +130,7 @@ struct LowerOptions {
   Grain grain = Grain::kernels;
   bool fold = true;
   Collectives collectives = Collectives::remembered;
+  bool notes = false;
 };
 
 /// The whole step of a plan, with the scenario's strategy for parameters and gradients. `blocks`

@@ -27,6 +27,12 @@ std::int64_t partial_parameters(const StepPlan& plan, std::uint32_t pipeline_ran
   return count;
 }
 
+// As Megatron flattens them for one exchange, and copies the sums back: read and written.
+Piece copy_kernel(const StepPlan& plan, std::string name, std::int64_t parameters) {
+  const Compute work{.traffic = 2 * held(plan, parameters), .math = Precision::fp32};
+  return {std::move(name), work};
+}
+
 Piece norm_kernel(const StepPlan& plan, std::int64_t parameters) {
   const Compute work{.flops = Flops{2.0 * static_cast<double>(parameters)},
                      .traffic = parameters * state_format(plan.scenario.training).gradient,
@@ -76,12 +82,17 @@ void SharedGradients::sum_partial(Emitter& out) {
   for (std::uint32_t r = 0; r < partial_.size(); ++r) {
     if (!partial_[r]) continue;
     out.at_rest(r);
+    out.about(Purpose::partial_gradients);
+    const std::int64_t parameters = partial_parameters(out.plan(), r);
+    out.kernel(copy_kernel(out.plan(), "gradients.pack", parameters), Phase::gradients);
     out.wait_for(out.exchange(*partial_[r], Lane::layer, Phase::gradients));
+    out.kernel(copy_kernel(out.plan(), "gradients.unpack", parameters), Phase::gradients);
   }
 }
 
 void SharedGradients::sum_tied(Emitter& out) {
   if (!tied_) return;
+  out.about(Purpose::tied_gradients);
   const Emitter::Ops ops = out.exchange_of_all(*tied_, Phase::gradients);
   for (const std::uint32_t r :
        {out.plan().schedule.rank_of.front(), out.plan().schedule.rank_of.back()}) {
@@ -94,6 +105,7 @@ void SharedGradients::take_norm(Emitter& out, const Strategy& strategy) {
   const auto places = static_cast<std::uint32_t>(partial_.size());
   for (std::uint32_t r = 0; r < places; ++r) {
     out.at_rest(r);
+    out.about(Purpose::norm);
     const std::int64_t parameters = strategy.updated_parameters(out.plan(), r);
     if (parameters > 0) out.kernel(norm_kernel(out.plan(), parameters), Phase::optimizer);
     Emitter::Ops before = out.last();
@@ -103,6 +115,7 @@ void SharedGradients::take_norm(Emitter& out, const Strategy& strategy) {
     }
   }
   if (!stages_) return;
+  out.about(Purpose::norm);
   const Emitter::Ops ops = out.exchange_of_all(*stages_, Phase::gradients);
   for (std::uint32_t r = 0; r < places; ++r) {
     out.at_rest(r);

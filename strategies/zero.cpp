@@ -48,8 +48,13 @@ void Zero::add_parts(StepPlan& plan, const StageWork& work, Held held,
   const Family family = shards_of(held);
   const std::size_t shards = plan.size(family);
   const std::size_t copies = held == Held::by_all ? plan.size(Family::copies) : 1;
+  // Buckets of stage 3 come in the order of layers, which lie in memory from the last to the first.
+  Bytes begin = stage_ < 3 ? Bytes{} : std::accumulate(gradients.begin(), gradients.end(), Bytes{});
   for (const Bucket& bucket : buckets) {
     Part& part = parts.emplace_back(Part{bucket});
+    if (stage_ == 3) begin -= bucket.bytes;
+    part.begin = begin;
+    if (stage_ < 3) begin += bucket.bytes;
     if (bucket.bytes == Bytes{0}) continue;
     const Bytes weights{bucket.bytes.count() / format.gradient.count() * format.parameter.count()};
     if (shards > 1) {
@@ -122,9 +127,11 @@ void Zero::begin_step(Emitter& out, std::uint32_t pipeline_rank) {
   // What the last step has updated is gathered while this one's forward pass runs.
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s) {
     if (plan.schedule.rank_of[s] != pipeline_rank) continue;
+    out.of_stage(s);
     std::vector<Part>& parts = parts_[plan.work_of[s]];
     for (std::size_t i = parts.size(); i-- > 0;) {
       if (parts[i].gather == no_use) continue;
+      out.about(Purpose::gather, parts[i].begin);
       const Emitter::Ops ops = out.exchange_after(parts[i].gather, Lane::parameters,
                                                   Phase::parameters, broadcast_[pipeline_rank]);
       // From its layer on, until a later bucket tells otherwise: gathers end in this order.
@@ -140,8 +147,10 @@ void Zero::broadcast(Emitter& out, std::uint32_t pipeline_rank) {
   const StepPlan& plan = out.plan();
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s) {
     if (plan.schedule.rank_of[s] != pipeline_rank) continue;
+    out.of_stage(s);
     const std::uint32_t kind = plan.work_of[s];
     for (std::size_t i = 0; i < broadcasts_[kind].size(); ++i) {
+      out.about(Purpose::broadcast, stage_ < 3 ? Bytes{} : parts_[kind][i].begin);
       const Emitter::Ops ops = out.exchange_after(broadcasts_[kind][i], Lane::parameters,
                                                   Phase::parameters, broadcast_[pipeline_rank]);
       broadcast_[pipeline_rank] = ops;
@@ -189,6 +198,7 @@ void Zero::gather_ahead(Emitter& out, const LayerMoment& moment) {
     const std::size_t layer = is_forward(moment) ? moment.layer + ahead : moment.layer - ahead;
     const std::uint32_t use = parts_[kind][layer].gather;
     if (gathered.is_there[layer] || use == no_use) continue;
+    out.about(Purpose::gather, parts_[kind][layer].begin);
     gathered.ops[layer] = out.exchange_after(use, Lane::parameters, Phase::parameters, after);
     gathered.is_there[layer] = true;
     out.memory(gathered.ops[layer], false, MemoryKind::buffers, whole_[kind][layer]);
@@ -227,12 +237,14 @@ void Zero::hold_gradients(Emitter& out, const LayerMoment& moment) const {
 
 void Zero::reduce(Emitter& out, const Part& part, bool last_microbatch) {
   Emitter::Ops& last = last_[out.pipeline_rank()];
+  out.about(Purpose::reduce, part.begin);
   if (part.scatter != no_use) {
     last = out.exchange(part.scatter, Lane::gradients, Phase::gradients);
     if (stage_ > 1) out.memory(last, true, MemoryKind::gradients, Bytes{} - part.bucket.bytes);
   }
   // Copies are averaged once, when the sums over the micro-batches are complete, beside the next
   // part's reduction among the shards (as FSDP2 does, on a stream of its own).
+  out.about(Purpose::average_copies, part.begin);
   if (part.average != no_use && last_microbatch)
     last = out.exchange_after(part.average, Lane::copies, Phase::gradients,
                               part.scatter != no_use ? last : out.last());
@@ -241,15 +253,18 @@ void Zero::reduce(Emitter& out, const Part& part, bool last_microbatch) {
 
 // In the order of the backward pass.
 template <class Visit>
-void Zero::for_each_part(const StepPlan& plan, std::uint32_t pipeline_rank, Visit visit) const {
-  for (std::uint32_t s = plan.schedule.stages; s-- > 0;)
-    if (plan.schedule.rank_of[s] == pipeline_rank)
-      for (const Part& part : parts_[plan.work_of[s]]) visit(part);
+void Zero::for_each_part(Emitter& out, std::uint32_t pipeline_rank, Visit visit) const {
+  const StepPlan& plan = out.plan();
+  for (std::uint32_t s = plan.schedule.stages; s-- > 0;) {
+    if (plan.schedule.rank_of[s] != pipeline_rank) continue;
+    out.of_stage(s);
+    for (const Part& part : parts_[plan.work_of[s]]) visit(part);
+  }
 }
 
 void Zero::finish_gradients(Emitter& out, std::uint32_t pipeline_rank) {
   if (stage_ == 1 && !overlaps_gradients_)
-    for_each_part(out.plan(), pipeline_rank, [&](const Part& part) { reduce(out, part, true); });
+    for_each_part(out, pipeline_rank, [&](const Part& part) { reduce(out, part, true); });
   out.wait_for(last_[pipeline_rank]);
 }
 
@@ -260,7 +275,8 @@ std::int64_t Zero::updated_parameters(const StepPlan& plan, std::uint32_t pipeli
 void Zero::end_step(Emitter& out, std::uint32_t pipeline_rank) {
   run_optimizer(out, updated_parameters(out.plan(), pipeline_rank));
   if (stage_ == 3 || overlaps_parameters_) return;
-  for_each_part(out.plan(), pipeline_rank, [&](const Part& part) {
+  for_each_part(out, pipeline_rank, [&](const Part& part) {
+    out.about(Purpose::gather, part.begin);
     if (part.gather != no_use) out.exchange(part.gather, Lane::parameters, Phase::parameters);
   });
 }

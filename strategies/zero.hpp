@@ -38,6 +38,7 @@ class Zero final : public Strategy {
   struct Part {  // of a stage's gradients, or of its parameters
     Bucket bucket;
     std::uint32_t scatter = no_use, average = no_use, gather = no_use;
+    Bytes begin;  // in the stage's gradients, behind those of later layers
   };
   struct Gathered {  // by layer of the stage: what its next use waits for
     std::vector<Emitter::Ops> ops;
@@ -48,7 +49,7 @@ class Zero final : public Strategy {
   void reduce(Emitter& out, const Part& part, bool last_microbatch);
   void gather_ahead(Emitter& out, const LayerMoment& moment);
   template <class Visit>
-  void for_each_part(const StepPlan& plan, std::uint32_t pipeline_rank, Visit visit) const;
+  void for_each_part(Emitter& out, std::uint32_t pipeline_rank, Visit visit) const;
   void release(Emitter& out, const LayerMoment& moment);
   void plan_broadcasts(StepPlan& plan, Bytes weight);
   void broadcast(Emitter& out, std::uint32_t pipeline_rank);

@@ -1,0 +1,47 @@
+// Numbers are dealt out as they are first asked for: the same step, the same
+// numbers.
+#include "strategies/numbers/buffers.hpp"
+
+#include "sim/assert.hpp"
+
+namespace rehearse {
+
+Slice BufferBook::state(StateKind kind, const Run& run, std::uint32_t microbatch) {
+  const auto [slot, is_new] = state_.try_emplace({kind, run.group, microbatch});
+  if (is_new) slot->second = next();
+  return {slot->second, Bytes{4 * run.begin}, Bytes{4 * run.size}};
+}
+
+std::vector<Slice> BufferBook::kept_states(const Run& run) const {
+  std::vector<Slice> slices;
+  for (const auto& [key, buffer] : state_) {
+    const auto& [kind, group, microbatch] = key;
+    if (group == run.group && (kind == StateKind::parameters || kind == StateKind::first_moment ||
+                               kind == StateKind::second_moment))
+      slices.push_back({buffer, Bytes{4 * run.begin}, Bytes{4 * run.size}});
+  }
+  return slices;
+}
+
+Slice BufferBook::tensor(const Arena& arena, std::string_view name, Bytes size) {
+  const auto [slot, is_new] = arenas_.try_emplace(arena);
+  if (is_new) slot->second.buffer = next();
+  Tensors& tensors = slot->second;
+  if (const auto found = tensors.slices.find(name); found != tensors.slices.end()) {
+    ASSERT(found->second.size == size);
+    return found->second;
+  }
+  const Slice slice{tensors.buffer, tensors.used, size};
+  constexpr std::int64_t line = 64;  // of a cache
+  tensors.used += Bytes{(size.count() + line - 1) / line * line};
+  tensors.slices.emplace(name, slice);
+  return slice;
+}
+
+Slice BufferBook::of_rank(std::string_view name, Bytes size) {
+  const auto found = own_.find(name);
+  if (found != own_.end()) return found->second;
+  return own_.emplace(name, Slice{next(), Bytes{0}, size}).first->second;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,98 @@
+// Slices by name, and the calls that every kind of layer needs.
+#include "strategies/numbers/site.hpp"
+
+#include "sim/assert.hpp"
+
+namespace rehearse {
+
+void CallList::add(Kernel kernel, std::initializer_list<Slice> operands, const Sizes& sizes,
+                   const Numbers& numbers) {
+  ASSERT(operands.size() == entry_of(kernel).operands.size());
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    accesses_.push_back({operands.begin()[i], writes_operand(kernel, i)});
+  calls_.push_back({.kernel = kernel,
+                    .operands = static_cast<std::uint8_t>(operands.size()),
+                    .sizes = sizes,
+                    .numbers = numbers});
+}
+
+void CallList::cast(const Slice& x, const Slice& y, Precision narrow) {
+  add(Kernel::scale, {x, y}, {}, {1});
+  calls_.back().narrow = narrow;
+  calls_.back().narrow_operands = x.size < y.size ? 1 : 2;
+}
+
+Slice PieceSite::tensor(std::string_view name, std::int64_t numbers) {
+  return bytes(name, 4 * numbers);
+}
+
+Slice PieceSite::bytes(std::string_view name, std::int64_t bytes) {
+  return model_.buffers.tensor({layer_, microbatch_, again_}, name, Bytes{bytes});
+}
+
+Slice PieceSite::kept(std::string_view name, std::int64_t numbers) {
+  return model_.buffers.tensor({layer_, microbatch_, false}, name, Bytes{4 * numbers});
+}
+
+Slice PieceSite::recomputed(std::string_view name, std::int64_t numbers) {
+  const bool again = again_ || (backward_ && model_.recompute == Recompute::selective);
+  return model_.buffers.tensor({layer_, microbatch_, again}, name, Bytes{4 * numbers});
+}
+
+Slice PieceSite::stream(std::uint32_t side, std::int64_t numbers) {
+  // What leaves a layer that runs again has been handed on already: the copy is
+  // its own.
+  if (side == 1 && again_) return tensor("stream.again", numbers);
+  return model_.buffers.tensor({layer_ + side, microbatch_, false}, "stream", Bytes{4 * numbers});
+}
+
+Slice PieceSite::stream_gradient(std::uint32_t side, std::int64_t numbers) {
+  return model_.buffers.tensor({layer_ + side, microbatch_, false}, "stream.gradient",
+                               Bytes{4 * numbers});
+}
+
+Slice PieceSite::own(const Slice& whole) const {
+  if (!how().sequence_parallel) return whole;
+  return Cut{whole, static_cast<std::size_t>(how().tensor)}[place_];
+}
+
+Slice PieceSite::parameter(std::string_view name) {
+  return model_.buffers.state(StateKind::parameters, model_.layout.run(parameters_layer(), name));
+}
+
+Slice PieceSite::gradient_slice(std::string_view name) {
+  return model_.buffers.state(StateKind::gradients, model_.layout.run(parameters_layer(), name),
+                              model_.gradients_apart ? microbatch_ : 0);
+}
+
+Slice PieceSite::gradient(std::string_view name) {
+  const auto [slice, beta] = gradient_of_product(name);
+  if (beta == 0) calls.add(Kernel::zero, {slice});
+  return slice;
+}
+
+std::pair<Slice, double> PieceSite::gradient_of_product(std::string_view name) {
+  const Slice slice = gradient_slice(name);
+  const bool is_first = model_.written.emplace(rank_, slice.buffer, slice.offset.count()).second;
+  return {slice, is_first ? 0 : 1};
+}
+
+void PieceSite::forward(const ProductShape& shape, const Slice& x, const Slice& weight,
+                        const Slice& y) {
+  calls.add(Kernel::gemm, {x, weight, y}, {shape.rows, shape.outputs, shape.inputs}, {1, 0});
+}
+
+void PieceSite::input_gradient(const ProductShape& shape, const Slice& dy, const Slice& weight,
+                               const Slice& dx, bool adds) {
+  calls.add(Kernel::gemm, {dy, weight, dx}, {shape.rows, shape.inputs, shape.outputs, 0, 1},
+            {1, adds ? 1.0 : 0.0});
+}
+
+void PieceSite::weight_gradient(const ProductShape& shape, const Slice& x, const Slice& dy,
+                                std::string_view weight) {
+  const auto [slice, beta] = gradient_of_product(weight);
+  calls.add(Kernel::gemm, {x, dy, slice}, {shape.inputs, shape.outputs, shape.rows, 1, 0},
+            {1, beta});
+}
+
+}  // namespace rehearse

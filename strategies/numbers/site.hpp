@@ -1,0 +1,149 @@
+// Where a piece of a layer is bound: a rank, a layer, a micro-batch. It finds
+// the slices of tensors by their names and collects the calls of the op.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/kernel_list.hpp"
+#include "strategies/numbers/buffers.hpp"
+
+namespace rehearse {
+
+/// The kernels of one op and the slices they touch.
+class CallList {
+ public:
+  using Sizes = std::array<std::int64_t, 8>;
+  using Numbers = std::array<double, 4>;
+
+  void add(Kernel kernel, std::initializer_list<Slice> operands, const Sizes& sizes = {},
+           const Numbers& numbers = {});
+  /// y = x, where one of the two is stored in 16 bits.
+  void cast(const Slice& x, const Slice& y, Precision narrow);
+  std::span<const Access> accesses() const { return accesses_; }
+  std::span<const KernelCall> calls() const { return calls_; }
+  bool empty() const { return calls_.empty(); }
+
+ private:
+  std::vector<Access> accesses_;
+  std::vector<KernelCall> calls_;
+};
+
+/// What all ops of a step have in common while it is bound.
+struct BindingModel {
+  const Workload& workload;
+  Sharding how;
+  ModelLayout layout;
+  BufferBook buffers;
+  double sample_weight = 1;  // of a token or a sample in the loss: 1 / those of the global batch
+  Recompute recompute = Recompute::none;
+  bool gradients_apart = false;  // by micro-batch (ZeRO from stage 2 on)
+  /// Gradients that have been written in this step, by rank: the next ones are
+  /// added.
+  std::set<std::tuple<Rank, Buffer, std::int64_t>> written;
+};
+
+class PieceSite {
+ public:
+  /// `again`: the layer's forward pass has run again for this. `backward`: not
+  /// of the first one.
+  struct Where {
+    Rank rank{};
+    std::size_t tensor_place = 0;
+    std::uint32_t layer = 0, microbatch = 0;
+    bool again = false, backward = false;
+  };
+  PieceSite(BindingModel& model, const Where& where)
+      : model_{model},
+        rank_{where.rank},
+        place_{where.tensor_place},
+        layer_{where.layer},
+        microbatch_{where.microbatch},
+        again_{where.again},
+        backward_{where.backward} {}
+
+  const Transformer& transformer() const { return model_.workload.transformer; }
+  const Layer& layer() const { return model_.workload.layers[layer_]; }
+  const Sharding& how() const { return model_.how; }
+  std::size_t tensor_place() const { return place_; }
+  double sample_weight() const { return model_.sample_weight; }
+
+  /// A tensor of fp32 that the layer computes; of bytes.
+  Slice tensor(std::string_view name, std::int64_t numbers);
+  Slice bytes(std::string_view name, std::int64_t bytes);
+  /// As the forward pass kept it, and as selective recomputation makes it
+  /// again.
+  Slice kept(std::string_view name, std::int64_t numbers);
+  Slice recomputed(std::string_view name, std::int64_t numbers);
+  /// The rank's StepState: the loss is scaled as it says.
+  Slice loss_state() { return model_.buffers.of_rank("state", Bytes{64}); }
+  /// What flows into the layer (0) or out of it (1), and its gradient.
+  Slice stream(std::uint32_t side, std::int64_t numbers);
+  Slice stream_gradient(std::uint32_t side, std::int64_t numbers);
+  /// This rank's rows of a tensor that sequence parallelism cuts; else all of
+  /// it.
+  Slice own(const Slice& whole) const;
+
+  bool has(std::string_view name) const { return model_.layout.has(layer_, name); }
+  const ParameterTensor& shape(std::string_view name) const {
+    return model_.layout.tensor(layer_, name);
+  }
+  Slice parameter(std::string_view name);
+  /// Its gradient, ready to be added to: cleared first where this is the step's
+  /// first.
+  Slice gradient(std::string_view name);
+  /// The same for a matrix product: the slice, and beta.
+  std::pair<Slice, double> gradient_of_product(std::string_view name);
+  /// The table of words, which a tied head shares with the embedding.
+  void use_table_of_head() { parameters_of_ = model_.layout.table_of_head(); }
+
+  // Row-major products with weights [inputs, outputs]: y = x W, dx = dy W', dW
+  // += x' dy.
+  struct ProductShape {
+    std::int64_t rows = 0, inputs = 0, outputs = 0;
+  };
+  void forward(const ProductShape& shape, const Slice& x, const Slice& weight, const Slice& y);
+  void input_gradient(const ProductShape& shape, const Slice& dy, const Slice& weight,
+                      const Slice& dx, bool adds);
+  void weight_gradient(const ProductShape& shape, const Slice& x, const Slice& dy,
+                       std::string_view weight);
+
+  CallList calls;
+
+ private:
+  std::uint32_t parameters_layer() const { return parameters_of_.value_or(layer_); }
+  Slice gradient_slice(std::string_view name);
+
+  BindingModel& model_;
+  Rank rank_;
+  std::size_t place_;
+  std::uint32_t layer_, microbatch_;
+  bool again_, backward_;
+  std::optional<std::uint32_t> parameters_of_;  // another layer than this
+};
+
+/// Binds a kernel of a layer; the data of an exchange of one. `piece` is its
+/// name.
+void bind_dense(PieceSite& site, std::string_view piece);
+Slice dense_exchange(PieceSite& site, std::string_view piece);
+void bind_block(PieceSite& site, std::string_view piece);
+Slice block_exchange(PieceSite& site, std::string_view piece);
+void bind_end(PieceSite& site,
+              std::string_view piece);  // embedding, last norm, head
+Slice end_exchange(PieceSite& site, std::string_view piece);
+
+/// Norm kernels, which blocks and the end share: forward, gradient of the
+/// input, of the weights.
+struct NormSlices {
+  std::string_view name;  // of its weights
+  Slice x, y, x_gradient, y_gradient;
+};
+enum class NormPart : std::uint8_t { forward, input, weights };
+void bind_norm(PieceSite& site, const NormSlices& norm, NormPart part);
+
+}  // namespace rehearse
