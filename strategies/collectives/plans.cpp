@@ -207,9 +207,11 @@ std::vector<Tree> trees_for(const CollectiveShape& shape, Routing& routing) {
   if (channels == 0 && nodes.size() > 1) channels = useful_channels(routing, shape.group);
   std::vector<std::vector<std::size_t>> orders;
   if (chains) orders = chain_orders(routing, nodes.front(), channels);
+  // With fewer channels than ranks their heads are as far apart as NICs are.
+  const std::size_t apart = std::max<std::size_t>(1, width / std::max<std::size_t>(1, channels));
   for (std::size_t c = 0; !chains && c < channels; ++c) {
     orders.emplace_back();
-    for (std::size_t i = 0; i < width; ++i) orders.back().push_back((i + c) % width);
+    for (std::size_t i = 0; i < width; ++i) orders.back().push_back((i + c * apart) % width);
   }
   const std::vector<TreePlace> inner = chains ? chain_of(width) : double_binary_tree(width).first;
   std::vector<Tree> trees;
