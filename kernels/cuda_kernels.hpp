@@ -36,6 +36,10 @@ void add3(DeviceStream stream, std::span<const float> a, std::span<const float> 
 void add_into(DeviceStream stream, std::span<const float> x, std::span<float> sum);
 void add_into(DeviceStream stream, std::span<const Fp16> x, std::span<Fp16> sum);
 void add_into(DeviceStream stream, std::span<const Bf16> x, std::span<Bf16> sum);
+/// largest = max(largest, x): what a transfer that keeps the larger does.
+void larger_into(DeviceStream stream, std::span<const float> x, std::span<float> largest);
+void larger_into(DeviceStream stream, std::span<const Fp16> x, std::span<Fp16> largest);
+void larger_into(DeviceStream stream, std::span<const Bf16> x, std::span<Bf16> largest);
 void scale(DeviceStream stream, std::span<const float> x, float factor, std::span<float> y);
 void add_scaled(DeviceStream stream, std::span<const float> x, float factor, std::span<float> y);
 

@@ -82,19 +82,20 @@ void map(DeviceStream stream, Function function, const Inputs<count>& inputs, st
          map_kernel<Function, count>, function, inputs, y.data(), fours, y.size());
 }
 
-template <class Narrow>
+template <class Function, class Narrow>
 __global__ void __launch_bounds__(block_size)
-    add_narrow_kernel(const Narrow* x, Narrow* sum, std::size_t numbers) {
+    combine_narrow_kernel(Function function, const Narrow* x, Narrow* total, std::size_t numbers) {
   for (std::size_t i = global_thread(); i < numbers; i += grid_threads())
-    sum[i] = narrowed<Narrow>(widened(sum[i]) + widened(x[i]));
+    total[i] = narrowed<Narrow>(function(widened(total[i]), widened(x[i])));
 }
 
-template <class Narrow>
-void add_narrow(DeviceStream stream, std::span<const Narrow> x, std::span<Narrow> sum) {
-  ASSERT(x.size() == sum.size());
-  if (!sum.empty())
-    launch(stream, {grid_for(sum.size(), 2 * block_size)}, add_narrow_kernel<Narrow>, x.data(),
-           sum.data(), sum.size());
+template <class Function, class Narrow>
+void combine_narrow(DeviceStream stream, Function function, std::span<const Narrow> x,
+                    std::span<Narrow> total) {
+  ASSERT(x.size() == total.size());
+  if (!total.empty())
+    launch(stream, {grid_for(total.size(), 2 * block_size)},
+           combine_narrow_kernel<Function, Narrow>, function, x.data(), total.data(), total.size());
 }
 
 }  // namespace
@@ -116,10 +117,21 @@ void add_into(DeviceStream stream, std::span<const float> x, std::span<float> su
   map(stream, Sum{}, Inputs<2>{{sum.data(), x.data()}}, sum);
 }
 void add_into(DeviceStream stream, std::span<const Fp16> x, std::span<Fp16> sum) {
-  add_narrow(stream, x, sum);
+  combine_narrow(stream, Sum{}, x, sum);
 }
 void add_into(DeviceStream stream, std::span<const Bf16> x, std::span<Bf16> sum) {
-  add_narrow(stream, x, sum);
+  combine_narrow(stream, Sum{}, x, sum);
+}
+
+void larger_into(DeviceStream stream, std::span<const float> x, std::span<float> largest) {
+  ASSERT(x.size() == largest.size());
+  map(stream, Larger{}, Inputs<2>{{largest.data(), x.data()}}, largest);
+}
+void larger_into(DeviceStream stream, std::span<const Fp16> x, std::span<Fp16> largest) {
+  combine_narrow(stream, Larger{}, x, largest);
+}
+void larger_into(DeviceStream stream, std::span<const Bf16> x, std::span<Bf16> largest) {
+  combine_narrow(stream, Larger{}, x, largest);
 }
 
 void scale(DeviceStream stream, std::span<const float> x, float factor, std::span<float> y) {

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
+#include "sim/decimal.hpp"
 #include "sim/error.hpp"
 
 namespace rehearse {
@@ -28,7 +28,7 @@ constexpr std::size_t longest_currency = 16;
 std::pair<double, std::string_view> split_number(std::string_view text, std::string_view what,
                                                  std::string_view example) {
   double value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, status] = read_decimal(text.data(), text.data() + text.size(), value);
   if (status == std::errc::invalid_argument || text.empty())
     throw InputError(
         fmt::format("\"{}\" is not {}; write e.g. \"{}\"", text.substr(0, 40), what, example));

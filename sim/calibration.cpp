@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "topology/accelerator_file.hpp"
@@ -46,6 +47,62 @@ void read_devices(Fields& fields, Problems& problems, Calibration& calibration) 
   for (const Value& table : *given->array()) read(table);
 }
 
+constexpr std::array<std::string_view, 6> link_words{"nvlink", "pcie",   "network",
+                                                     "socket", "memory", "other"};
+
+Calibration::LinkClass read_link(const Value& table, Problems& problems) {
+  Fields fields{table, "[[link]]", problems};
+  Calibration::LinkClass link;
+  fields.require("kind");
+  link.kind = static_cast<LinkKind>(fields.choice("kind", link_words).value_or(0));
+  link.bandwidth_share = fields.number("bandwidth_share").value_or(1);
+  if (!(link.bandwidth_share > 0 && link.bandwidth_share <= 100))
+    fields.complain("bandwidth_share",
+                    fmt::format("'bandwidth_share' must be above 0 and at most 100, not {}",
+                                link.bandwidth_share));
+  link.latency = fields.time("latency");
+  fields.finish();
+  return link;
+}
+
+void read_links(Fields& fields, Problems& problems, Calibration& calibration) {
+  for (const Value* table : fields.tables("link")) {
+    const Calibration::LinkClass link = read_link(*table, problems);
+    for (const Calibration::LinkClass& known : calibration.links)
+      if (known.kind == link.kind)
+        problems.push_back(
+            {table->place, fmt::format("links of kind '{}' are listed twice",
+                                       link_words[static_cast<std::size_t>(link.kind)])});
+    calibration.links.push_back(link);
+  }
+}
+
+const Calibration::LinkClass* find_class(const Calibration& calibration, LinkKind kind) {
+  for (const Calibration::LinkClass& link : calibration.links)
+    if (link.kind == kind) return &link;
+  return nullptr;
+}
+
+// Links of a topology are added, not changed: the same devices, and links as measured.
+bool lay_over_links(const Calibration& calibration, Topology& topology) {
+  Topology made;
+  made.name = topology.name;
+  made.accelerators = topology.accelerators;
+  made.protocols = topology.protocols;
+  for (const Device& device : topology.devices()) made.add(device);
+  bool is_used = false;
+  for (Link link : topology.links()) {
+    if (const Calibration::LinkClass* found = find_class(calibration, link.kind)) {
+      link.bandwidth = BytesPerSecond{found->bandwidth_share * link.bandwidth.count()};
+      link.latency = found->latency.value_or(link.latency);
+      is_used = true;
+    }
+    made.connect(link);
+  }
+  if (is_used) topology = std::move(made);
+  return is_used;
+}
+
 const Calibration::Device* find_device(const Calibration& calibration, const std::string& name) {
   for (const Calibration::Device& device : calibration.devices)
     if (device.accelerator == name) return &device;
@@ -60,7 +117,8 @@ Calibration parse_calibration(std::string_view text, const std::string& file) {
   Problems problems;
   const Value document = parse_document(text, file);
   Fields fields{document, "a calibration", problems};
-  for (const char* key : {"name", "source", "error", "accelerator"}) fields.require(key);
+  for (const char* key : {"name", "source", "error"}) fields.require(key);
+  if (!fields.any("link")) fields.require("accelerator");
   fields.count("schema", 1, 1);
   Calibration calibration;
   calibration.name = fields.text("name").value_or("");
@@ -74,6 +132,7 @@ Calibration parse_calibration(std::string_view text, const std::string& file) {
     if (fields.text(key) && fields.text(key)->empty())
       fields.complain(key, fmt::format("'{}' must say something", key));
   read_devices(fields, problems, calibration);
+  read_links(fields, problems, calibration);
   fields.finish();
   throw_if_any(std::move(problems));
   return calibration;
@@ -90,6 +149,11 @@ std::string to_toml(const Calibration& calibration) {
   for (const Calibration::Device& device : calibration.devices)
     out += fmt::format("\n[[accelerator]]\nname = {}\n{}", toml_quoted(device.accelerator),
                        write_changes(device.changes));
+  for (const Calibration::LinkClass& link : calibration.links) {
+    out += fmt::format("\n[[link]]\nkind = \"{}\"\nbandwidth_share = {:#}\n", to_string(link.kind),
+                       link.bandwidth_share);
+    if (link.latency) out += fmt::format("latency = \"{}ps\"\n", link.latency->ps());
+  }
   return out;
 }
 
@@ -101,6 +165,7 @@ Topology apply(const Calibration& calibration, Topology topology) {
     accelerator = changed(std::move(accelerator), device->changes);
     is_used = true;
   }
+  is_used = lay_over_links(calibration, topology) || is_used;
   if (is_used) return topology;
   std::vector<std::string> measured, present;
   for (const Calibration::Device& device : calibration.devices)

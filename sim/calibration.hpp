@@ -16,6 +16,11 @@
 //   n = 12288
 //   k = 4096
 //   time = "1.7ms"
+//
+//   [[link]]                          # all links of a kind
+//   kind = "network"
+//   bandwidth_share = 0.93            # of what the cluster file says
+//   latency = "21us"                  # of one link; left out: as the cluster file says
 #pragma once
 
 #include <optional>
@@ -33,10 +38,17 @@ struct Calibration {
     AcceleratorChanges changes;
     friend bool operator==(const Device&, const Device&) = default;
   };
+  struct LinkClass {
+    LinkKind kind{};
+    double bandwidth_share = 1;
+    std::optional<Time> latency;
+    friend bool operator==(const LinkClass&, const LinkClass&) = default;
+  };
   std::string name;
   std::string source;  // in words: what was measured, where, with what
   double error = 0;    // as stated: the mean share by which it misses what it was made from
   std::vector<Device> devices;
+  std::vector<LinkClass> links;
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
@@ -47,8 +59,8 @@ Calibration load_calibration(const std::string& file);
 /// parse_calibration(to_toml(c), …) == c.
 std::string to_toml(const Calibration& calibration);
 
-/// The topology with what was measured laid over its accelerators. Throws InputError when none of
-/// them is in the calibration: a figure must not be called calibrated when it is not.
+/// The topology with what was measured laid over its accelerators and links. Throws InputError when
+/// none of them is in the calibration: a figure must not be called calibrated when it is not.
 Topology apply(const Calibration& calibration, Topology topology);
 
 /// For reports: "node17 (cuBLAS 12.4, …; stated error 6 %)", or what stands in its place.

@@ -6,9 +6,22 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace rehearse {
+
+/// A thread that is waited for at the end of its scope: std::jthread is not in every C++20 library
+/// (libc++ 14, which the lab is built with).
+struct ScopedThread {
+  std::thread thread;
+  template <class Work>
+  explicit ScopedThread(Work&& work) : thread{std::forward<Work>(work)} {}
+  ScopedThread(ScopedThread&&) noexcept = default;
+  ~ScopedThread() {
+    if (thread.joinable()) thread.join();
+  }
+};
 
 /// Calls work(i) for every i below `count`, in no certain order, on up to `threads` threads. The
 /// first exception thrown stops what has not begun, and is thrown again here.
@@ -23,7 +36,7 @@ void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
   std::mutex guard;
   std::exception_ptr failure;
   {
-    std::vector<std::jthread> workers;
+    std::vector<ScopedThread> workers;
     for (std::size_t t = 0; t < threads; ++t)
       workers.emplace_back([&] {
         for (std::size_t i = next++; i < count; i = next++) {

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/decimal.hpp"
 #include "sim/error.hpp"
 
 namespace rehearse {
@@ -107,7 +108,7 @@ std::string quoted(std::string_view text) {
 Number parse_number(std::string_view text, const Vocabulary& words) {
   const std::string_view body = trimmed(text);
   double value = 0;
-  const auto [end, status] = std::from_chars(body.data(), body.data() + body.size(), value);
+  const auto [end, status] = read_decimal(body.data(), body.data() + body.size(), value);
   if (status == std::errc::invalid_argument || body.empty())
     throw InputError(
         fmt::format("{} is not {}; write e.g. \"{}\"", quoted(text), words.noun, words.example));

@@ -1,19 +1,20 @@
 // Looking up what was priced before.
 #include "sim/remembered_cost.hpp"
 
-#include <bit>
 #include <cstdint>
+
+#include "sim/bits.hpp"
 
 namespace rehearse {
 
 // Shapes differ in any of these; the precision and the device are left to operator==.
 std::size_t RememberedCost::Hash::operator()(const Key& key) const {
   const Compute& work = key.work;
-  std::uint64_t hash = std::bit_cast<std::uint64_t>(work.flops.count());
+  std::uint64_t hash = bits_of(work.flops.count());
   for (const std::int64_t part :
        {work.traffic.count(), work.gemm.m, work.gemm.n, work.gemm.k, work.gemm.batch})
     hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15;
-  return hash ^ (hash >> 32);
+  return static_cast<std::size_t>(hash ^ (hash >> 32));
 }
 
 Seconds RememberedCost::compute(const Compute& work, const Accelerator& device) const {

@@ -47,9 +47,11 @@ constexpr std::string_view server_protocol_words[] = {"request_response", "pipel
 constexpr std::string_view server_mode_words[] = {"synchronous", "asynchronous", "bounded"};
 constexpr std::string_view local_interval_words[] = {"fixed", "post_local", "adaptive"};
 
-// Products of these fit 64 bits: tp × pp × cp, mbs × dp, gbs × seq.
-constexpr std::size_t most_ranks = 1 << 20, most_samples = std::size_t{1} << 32,
-                      most_tokens = 1 << 30, most_layers = 1 << 20, most_steps = 1 << 20;
+// Products of these fit: tp × pp × cp, mbs × dp, gbs × seq. The lab's size_t has 32 bits.
+constexpr bool is_wide = sizeof(std::size_t) > 4;
+constexpr std::size_t most_ranks = is_wide ? 1 << 20 : 1 << 10,
+                      most_samples = std::size_t{1} << (is_wide ? 32 : 20), most_tokens = 1 << 30,
+                      most_layers = 1 << 20, most_steps = 1 << 20;
 
 constexpr auto M = &Scenario::model;
 constexpr auto C = &Scenario::cluster;

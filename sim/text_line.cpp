@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "sim/decimal.hpp"
+
 namespace rehearse {
 
 namespace {
@@ -74,7 +76,7 @@ std::uint64_t TextLine::integer(std::string_view what, std::uint64_t most) {
 double TextLine::number(std::string_view what) {
   const std::string_view digits = word(what);
   double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const auto [end, error] = read_decimal(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(value) ||
       value < 0)
     fail(fmt::format("expected {}, not '{}'", what, digits));

@@ -280,6 +280,7 @@ Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, st
   const Ops ops{next_op(), use};
   const Ops before = std::exchange(on_lane_[place_][at_lane(lane)], ops);
   ++exchanges_[place_];
+  if (options_.count_links) count_.exchange(use, place_);
   for (const std::uint32_t number : slots_[use][place_].parties) {
     const Cast::Party& party = cast_.traffic[use].parties[number];
     after_.clear();
@@ -307,6 +308,7 @@ Emitter::Ops Emitter::exchange_of_all(std::uint32_t use, Phase phase) {
   const std::vector<Cast::Party>& parties = cast_.traffic[use].parties;
   const Ops ops{next_op(), use};
   for (std::uint64_t& number : exchanges_) ++number;
+  if (options_.count_links) count_.exchange_of_all(use);
   for (std::uint32_t number = 0; number < parties.size(); ++number) {
     const std::vector<std::uint32_t>& members = parties[number].actors;
     after_.clear();
@@ -334,6 +336,7 @@ Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
   const Ops ops{next_op(), traffic};
   ++exchanges_[place_];
   about(Purpose::hand_over);
+  if (options_.count_links) count_.message(*handover, size);
   const std::uint32_t name = send_names_[lane == Lane::backward];
   for (const std::uint32_t number : slots_[traffic][place_].parties) {
     const std::uint32_t actor = cast_.traffic[traffic].parties[number].actors.front();

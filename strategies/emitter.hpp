@@ -13,6 +13,7 @@
 
 #include "strategies/lower.hpp"
 #include "strategies/step_network.hpp"
+#include "strategies/traffic_count.hpp"
 #include "strategies/weather.hpp"
 
 namespace rehearse {
@@ -139,6 +140,7 @@ class Emitter {
   const Cast& cast_;
   StepProgram step_;
   OpNote note_{.step = UINT32_MAX};  // before the first
+  TrafficCount count_;
   std::uint32_t place_ = 0, stage_ = 0, microbatch_ = 0;
   Ops first_, first_of_layers_;
   struct {  // an exchange of a layer that some kernels do not wait for

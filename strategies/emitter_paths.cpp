@@ -163,6 +163,7 @@ ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t nu
 StepProgram Emitter::finish() {
   if (options_.collectives == Collectives::whole)
     step_.program.protocols = network_.topology().protocols;
+  if (options_.count_links) step_.link_bytes = count_.on_links(plan_, network_);
   for (const Cast::Parties& traffic : cast_.traffic)
     for (const Cast::Party& party : traffic.parties)
       step_.is_crowded = step_.is_crowded || party.meets_others || party.lanes_met != 0;

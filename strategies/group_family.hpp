@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "strategies/collectives/choose.hpp"
@@ -77,7 +78,10 @@ class GroupFamily {
   struct Wanted {
     CollectiveKind kind{};
     std::string algorithm, protocol;
-    friend auto operator<=>(const Wanted&, const Wanted&) = default;
+    // Spelled out: strings have no <=> in the lab's libc++ 14.
+    friend bool operator<(const Wanted& a, const Wanted& b) {
+      return std::tie(a.kind, a.algorithm, a.protocol) < std::tie(b.kind, b.algorithm, b.protocol);
+    }
   };
   using GroupNumber = std::uint32_t;
   CollectiveChooser& chooser(const Wanted& wanted, GroupNumber group);

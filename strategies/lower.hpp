@@ -116,7 +116,8 @@ struct StepProgram {
   LargeVector<OpTag> tags;                      // by OpId
   std::vector<OpNote> notes;                    // by OpId, when they were asked for
   std::vector<Role> roles;
-  bool is_crowded = false;  // exchanges of different streams or ranks may meet on a link
+  std::vector<Bytes> link_bytes;  // by LinkId, of all ranks; only when it was asked for
+  bool is_crowded = false;        // exchanges of different streams or ranks may meet on a link
 };
 
 struct StepPlan;
@@ -131,6 +132,7 @@ struct LowerOptions {
   bool fold = true;
   Collectives collectives = Collectives::remembered;
   bool notes = false;
+  bool count_links = false;  // fill StepProgram::link_bytes; with whole kernels only
 };
 
 /// The whole step of a plan, with the scenario's strategy for parameters and gradients. `blocks`

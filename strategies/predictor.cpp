@@ -121,17 +121,18 @@ StepPredictor::Run StepPredictor::simulate(StepPlan& plan, const LowerOptions& o
 }
 
 // A jitter of the network is drawn for exchanges as a whole.
-bool StepPredictor::shows_transfers(StepPlan plan) {
+bool StepPredictor::shows_transfers(const StepPlan& plan) {
   if (crowds_ == Crowds::by_flows || !is_small(plan)) return false;
   if (plan.scenario.imperfection.network_jitter > 0) return false;
+  StepPlan own = plan;  // lowering adds the strategy's uses to it
   StepNetwork& network = this->network(plan.placement, plan.scenario.collectives);
-  return lower_step(plan, network, {.grain = Grain::blocks}).is_crowded;
+  return lower_step(own, network, {.grain = Grain::blocks}).is_crowded;
 }
 
-StepPredictor::Run StepPredictor::simulate_transfers(StepPlan& plan, bool fold) {
+StepPredictor::Run StepPredictor::simulate_transfers(StepPlan& plan, const LowerOptions& options) {
   StepNetwork& network = this->network(plan.placement, plan.scenario.collectives);
   Run run;
-  run.step = lower_step(plan, network, {.fold = fold});
+  run.step = lower_step(plan, network, options);
   const auto whole = lower_transfers(plan, network, routing_, most_transfers);
   run.timeline = whole ? seen_from(run.step, *whole, engine_.run(whole->expanded.program))
                        : engine_.run(run.step.program);
@@ -172,8 +173,9 @@ StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Wor
                                              const Detail& detail) {
   StepPlan what = plan(scenario, workload, detail.microbatches);
   const bool transfers = detail.grain == Grain::kernels && shows_transfers(what);
-  Run run = transfers ? simulate_transfers(what, detail.fold)
-                      : simulate(what, {.grain = detail.grain, .fold = detail.fold});
+  const LowerOptions options{
+      .grain = detail.grain, .fold = detail.fold, .count_links = detail.count_links};
+  Run run = transfers ? simulate_transfers(what, options) : simulate(what, options);
   Prediction told = tell(run, Accounts(run.step, run.timeline), what);
   return {std::move(told), std::move(run.step), std::move(run.timeline)};
 }
@@ -230,7 +232,7 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   const std::size_t all = what.batch.microbatches;
   if (shows_transfers(what)) {
     if (!in_full) what.schedule = schedule_for(how, all);
-    const Run run = simulate_transfers(what, true);
+    const Run run = simulate_transfers(what, {});
     return tell(run, Accounts(run.step, run.timeline), what);
   }
   const std::uint32_t round = microbatches_of_round(what.schedule);

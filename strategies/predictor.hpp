@@ -34,6 +34,7 @@ class StepPredictor {
     Grain grain = Grain::kernels;
     bool fold = true;
     std::size_t microbatches = 0;  // in place of the scenario's; 0: those
+    bool count_links = false;      // what every link carries: StepProgram::link_bytes
   };
   struct Answer {
     Prediction prediction;
@@ -60,8 +61,8 @@ class StepPredictor {
     Timeline timeline;
   };
   Run simulate(StepPlan& plan, const LowerOptions& options);
-  bool shows_transfers(StepPlan plan);
-  Run simulate_transfers(StepPlan& plan, bool fold);
+  bool shows_transfers(const StepPlan& plan);
+  Run simulate_transfers(StepPlan& plan, const LowerOptions& options);
   Prediction tell(const Run& run, const Accounts& accounts, const StepPlan& plan) const;
   Prediction extrapolate(const Run& run, const SteadyState& steady, const StepPlan& plan,
                          std::size_t microbatches) const;

@@ -40,6 +40,11 @@ class StepNetwork {
   };
 
   const GroupFamily::Use& use(const CollectiveUse& use);
+  std::span<const GroupFamily::Group> groups(const CollectiveUse& use) {
+    return family(use).groups();
+  }
+  /// Those of all ranks of the source.
+  const std::vector<Traffic::Message>& messages(const Handover& handover);
   /// Of a use on one of its groups; nullptr where it has no such group.
   const RememberedCollective* cost_on(const CollectiveUse& use, const GroupFamily::Group& group);
 
@@ -59,7 +64,6 @@ class StepNetwork {
 
  private:
   GroupFamily& family(const CollectiveUse& use);
-  const std::vector<Traffic::Message>& messages(const Handover& handover);
 
   Placement placement_;
   CollectiveChoice choice_;

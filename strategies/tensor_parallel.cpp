@@ -129,7 +129,7 @@ std::int64_t padded_vocabulary(std::int64_t words, std::int64_t tensor) {
 Sharding sharding_of(const Workload& workload, const Parallelism& parallelism,
                      const Training& training) {
   const auto whole = [](std::size_t number) {
-    return static_cast<std::int64_t>(std::min<std::size_t>(number, std::size_t{1} << 40));
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(number, std::uint64_t{1} << 40));
   };
   Sharding how{.micro_batch = whole(training.micro_batch_size),
                .seq_length = workload.seq_length,

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
+#include "sim/bits.hpp"
 #include "sim/quantity_text.hpp"
 #include "strategies/draws.hpp"
 
@@ -36,7 +36,7 @@ Weather::Weather(const Imperfection& imperfection, std::size_t world) : told_{im
       rates.phase = Time::round(
           Seconds{told_.pause_every.seconds().count() *
                   uniform_draw({told_.seed, DrawFor::pause, told_.pause_together ? 0 : r})});
-    colours_.push_back(std::bit_cast<std::uint64_t>(rates.factor) * 2 + rates.pauses);
+    colours_.push_back(bits_of(rates.factor) * 2 + rates.pauses);
   }
 }
 

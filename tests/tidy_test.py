@@ -11,9 +11,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ["sim", "topology", "strategies", "kernels", "scenarios", "tests", "tools", ".ci"]
-CODE = {".cpp", ".hpp", ".cu", ".cuh", ".py", ".cmake", ".sh", ".ts"}
+CODE = {".cpp", ".hpp", ".cu", ".cuh", ".py", ".cmake", ".sh", ".ts", ".js", ".css"}
 CLANG = {".cpp", ".hpp", ".cu", ".cuh"}
-COMMENT = {".cpp": "//", ".hpp": "//", ".cu": "//", ".cuh": "//", ".ts": "//"}
+COMMENT = {".cpp": "//", ".hpp": "//", ".cu": "//", ".cuh": "//", ".ts": "//", ".js": "//",
+           ".css": "/*"}
 COLUMNS, FILE_LINES, FUNCTION_LINES = 100, 400, 60
 
 # Spelled so that this file does not contain what it looks for.

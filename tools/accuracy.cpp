@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "sim/error.hpp"
+#include "tools/accuracy_page.hpp"
 #include "tools/accuracy_report.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
@@ -21,7 +22,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string json, by = "sweep", libraries;
+  std::string json, report, by = "sweep", libraries;
   std::optional<std::int64_t> threads;
   std::int64_t worst = 5;
   bool quiet = false;
@@ -50,6 +51,8 @@ std::vector<MeasuredFile> load_all(const std::vector<std::string>& names) {
 void accuracy(const Options& options) {
   if (options.by != "sweep" && options.by != "file")
     throw InputError(fmt::format("--by {} is neither 'sweep' nor 'file'", options.by));
+  if (options.json == "-" && options.report == "-")
+    throw InputError("standard output (-) is for one of --json, --report");
   if (options.worst < 0)
     throw InputError(fmt::format("--worst {} must not be below 0", options.worst));
   const std::size_t threads = counted("--threads", options.threads, 1024)
@@ -58,6 +61,7 @@ void accuracy(const Options& options) {
   if (!options.libraries.empty())
     replace_library_table(read_text_file(options.libraries), options.libraries);
   const auto json = options.json.empty() ? nullptr : std::make_unique<OutputFile>(options.json);
+  const auto page = options.report.empty() ? nullptr : std::make_unique<OutputFile>(options.report);
   std::vector<AccuracyRow> rows;
   {
     Progress progress(options.quiet);
@@ -68,10 +72,14 @@ void accuracy(const Options& options) {
   }
   const AccuracyReport report{files, rows, options.by == "sweep",
                               static_cast<std::size_t>(options.worst)};
-  if (options.json != "-") fmt::print("{}", accuracy_text(report));
-  if (!json) return;
-  json->write(accuracy_json(report));
-  json->finish();
+  if (options.json != "-" && options.report != "-") fmt::print("{}", accuracy_text(report));
+  if (json) {
+    json->write(accuracy_json(report));
+    json->finish();
+  }
+  if (!page) return;
+  page->write(accuracy_page(report));
+  page->finish();
 }
 
 }  // namespace
@@ -85,6 +93,7 @@ void add_accuracy_command(CLI::App& app) {
                    "Measurements as CSV (scenarios/published/README.md); - is standard input")
       ->required();
   command->add_option("--json", options->json, "Write all rows and sums; - is standard output");
+  command->add_option("--report", options->report, "Write a page with figures (.html)");
   command->add_option("--by", options->by, "A line for each sweep (default) or each file");
   command->add_option("--worst", options->worst, "How many of the worst cases of a file (5)");
   command->add_option("--threads", options->threads, "How many rows at a time (all cores)");

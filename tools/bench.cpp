@@ -10,11 +10,14 @@
 #include <optional>
 #include <thread>
 
+#include "sim/calibration.hpp"
 #include "sim/cost_model.hpp"
 #include "sim/error.hpp"
 #include "sim/explain.hpp"
 #include "sim/program_text.hpp"
 #include "sim/quantity_text.hpp"
+#include "tools/bench_host.hpp"
+#include "tools/bench_page.hpp"
 #include "tools/bench_table.hpp"
 #include "tools/chart.hpp"
 #include "tools/commands.hpp"
@@ -36,8 +39,10 @@ struct Options {
   std::vector<std::string> algorithms, protocols;
   std::optional<std::int64_t> nodes, gpus_per_node, channels;
   std::int64_t root = 0;
-  std::string json, csv, trace, trace_ranks, dump_program;
+  std::string json, csv, trace, trace_ranks, dump_program, report;
   bool explain = false, chart = false, quiet = false;
+  std::string backend = "sim", calibration;
+  std::int64_t iterations = 20;
   std::string unused;  // flags of nccl-tests that mean nothing here
 };
 
@@ -84,7 +89,7 @@ class Bench {
         kind_{collective_kind(options_.collective)},
         type_{data_type(options_.type)},
         sizes_{sizes_of(options_, type_)},
-        topology_{load_cluster(options_.cluster, overrides())},
+        topology_{machine()},
         routing_{topology_},
         engine_{make_engine(options_.engine, routing_, cost_)} {
     for (std::size_t r = 0; r < topology_.rank_count(); ++r)
@@ -100,16 +105,20 @@ class Bench {
 
   void run() {
     if (outputs_on_stdout() > 1)
-      throw InputError("standard output (-) is for one of --json, --csv, --trace, --dump-program");
+      throw InputError(
+          "standard output (-) is for one of --json, --csv, --trace, --dump-program, "
+          "--report");
     // Opened before the work, so that a path that cannot be written is known at once.
     auto json_file = open(options_.json), csv_file = open(options_.csv);
     auto trace_file = open(options_.trace), program_file = open(options_.dump_program);
+    auto page_file = open(options_.report);
     const auto start = std::chrono::steady_clock::now();
     CollectiveChooser chooser(shape_, routing_, wish());
     simulate(chooser);
     wall_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     print_left_out(chooser);
     if (trace_file || program_file) write_program(chooser, trace_file.get(), program_file.get());
+    if (page_file) finish(page_file.get(), [&] { return page(chooser); });
     finish(json_file.get(), [&] { return json().dump(2) + "\n"; });
     finish(csv_file.get(), [&] { return csv(); });
   }
@@ -129,6 +138,16 @@ class Bench {
     return {counted("--nodes", options_.nodes), counted("--gpus-per-node", options_.gpus_per_node)};
   }
 
+  Topology machine() const {
+    Topology topology = load_cluster(options_.cluster, overrides());
+    if (options_.calibration.empty()) return topology;
+    return apply(load_calibration(options_.calibration), std::move(topology));
+  }
+  std::string calibration_words() const {
+    return options_.calibration.empty() ? "no calibration"
+                                        : "calibrated by " + options_.calibration;
+  }
+
   CollectiveChooser::Wish wish() const {
     if (options_.detail != "folded" && options_.detail != "transfers")
       throw InputError(
@@ -144,7 +163,7 @@ class Bench {
   std::size_t outputs_on_stdout() const {
     std::size_t count = 0;
     for (const auto* path :
-         {&options_.json, &options_.csv, &options_.trace, &options_.dump_program})
+         {&options_.json, &options_.csv, &options_.trace, &options_.dump_program, &options_.report})
       count += *path == "-";
     return count;
   }
@@ -154,10 +173,10 @@ class Bench {
   }
 
   void simulate(CollectiveChooser& chooser) {
-    print(table_header(fmt::format("{} on {}: {} in {}, simulated ({}); no calibration",
-                                   options_.collective, topology_.name,
-                                   counted_noun(topology_.rank_count(), "rank"),
-                                   counted_noun(node_count(), "node"), options_.engine)));
+    print(table_header(fmt::format("{} on {}: {} in {}, simulated ({}); {}", options_.collective,
+                                   topology_.name, counted_noun(topology_.rank_count(), "rank"),
+                                   counted_noun(node_count(), "node"), options_.engine,
+                                   calibration_words())));
     std::string explanations;
     Progress progress(options_.quiet);
     for (const Bytes size : sizes_) {
@@ -219,6 +238,19 @@ class Bench {
     trace->finish();
   }
 
+  std::string page(CollectiveChooser& chooser) {
+    BenchReport report{options_.collective, options_.engine, topology_, rows_, {}};
+    const BenchRow& row = rows_.back();
+    CollectiveRehearsal rehearsal(algorithm(row.algorithm), shape_, routing_, Detail::transfers);
+    constexpr std::uint64_t most_drawn = 500'000;
+    if (rehearsal.most_transfers(row.size) <= most_drawn) {
+      const auto protocol = chooser.at(row.size, *engine_).front().protocol;
+      BenchRun& run = report.last.emplace(BenchRun{rehearsal.program(row.size, protocol), {}});
+      run.timeline = engine_->run(run.program);
+    }
+    return bench_page(report);
+  }
+
   nlohmann::ordered_json json() const {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const BenchRow& row : rows_)
@@ -232,7 +264,9 @@ class Bench {
             {"cluster", topology_.name},
             {"ranks", topology_.rank_count()},
             {"nodes", node_count()},
-            {"calibration", nullptr},
+            {"calibration", options_.calibration.empty()
+                                ? nlohmann::ordered_json(nullptr)
+                                : nlohmann::ordered_json(options_.calibration)},
             {"rows", rows},
             {"simulation",
              {{"engine", options_.engine},
@@ -264,6 +298,46 @@ class Bench {
   double wall_ = 0;
 };
 
+void run_on_host(const Options& options) {
+  const DataType type = data_type(options.type);
+  if (!options.cluster.empty() && (options.nodes || options.gpus_per_node))
+    throw InputError("--backend host takes its ranks from --cluster or from -g, not from both");
+  for (const auto& [given, name] : {std::pair{!options.trace.empty(), "--trace"},
+                                    std::pair{!options.dump_program.empty(), "--dump-program"},
+                                    std::pair{options.explain, "--explain"}})
+    if (given) throw InputError(fmt::format("{} is for --backend sim", name));
+  HostBench bench{.collective = options.collective,
+                  .kind = collective_kind(options.collective),
+                  .type = type,
+                  .sizes = sizes_of(options, type),
+                  .cluster = options.cluster,
+                  .algorithms = lower_case(options.algorithms),
+                  .json = options.json,
+                  .csv = options.csv,
+                  .quiet = options.quiet};
+  bench.ranks = counted("-g", options.gpus_per_node, 1024).value_or(0);
+  bench.channels = counted("--channels", options.channels, 64).value_or(0);
+  bench.iterations = *counted("-n", options.iterations, 1'000'000);
+  if (options.root < 0) throw InputError(fmt::format("--root {} is below 0", options.root));
+  bench.root = static_cast<std::uint32_t>(options.root);
+  bench_on_host(bench);
+}
+
+void run(const Options& options) {
+  if (options.backend == "host") return run_on_host(options);
+  if (options.backend == "cuda")
+    throw NothingToRunOn("--backend cuda: this build cannot run on GPUs");
+  if (options.backend != "sim") {
+    const std::vector<std::string> known{"sim", "host", "cuda"};
+    const std::string hint = did_you_mean(options.backend, known);
+    throw InputError(fmt::format("unknown backend '{}'{}", options.backend,
+                                 hint.empty() ? "; there are sim, host and cuda" : hint));
+  }
+  if (options.cluster.empty())
+    throw InputError("--cluster is required; see 'rehearse bench --help'");
+  Bench(options).run();
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -274,10 +348,12 @@ void add_bench_command(CLI::App& app) {
                    "all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all or "
                    "send_recv")
       ->required();
-  bench->add_option("--cluster", options->cluster, "a catalog name or a file; see 'topo show'")
-      ->required();
+  bench->add_option("--cluster", options->cluster, "a catalog name or a file; see 'topo show'");
+  bench->add_option("--backend", options->backend,
+                    "sim; or host: run it here, on -g threads or the processes of mpirun");
   bench->add_option("--nodes", options->nodes, "instead of the cluster's own number");
   bench->add_option("--gpus-per-node,-g", options->gpus_per_node, "likewise");
+  bench->add_option("--calibration", options->calibration, "a profile that calibrate wrote");
   bench->add_option("-b,--minbytes", options->begin, "smallest size (8; 128M is 2^27)");
   bench->add_option("-e,--maxbytes", options->end, "largest size (8G)");
   bench->add_option("-f,--stepfactor", options->factor, "from one size to the next (2)");
@@ -295,15 +371,17 @@ void add_bench_command(CLI::App& app) {
   bench->add_option("--csv", options->csv, "write the rows as CSV");
   bench->add_option("--trace", options->trace, "write the last size as a Kineto trace (.json.gz)");
   bench->add_option("--trace-ranks", options->trace_ranks, "only these ranks: 0-7,12");
+  bench->add_option("--report", options->report, "write a page with figures (.html)");
   bench->add_option("--dump-program", options->dump_program, "write the last size's Program");
   bench->add_flag("--explain", options->explain, "every candidate's terms and limiting link");
   bench->add_flag("--chart", options->chart, "draw bus bandwidth over size");
   bench->add_flag("--quiet", options->quiet, "no progress line");
-  for (const char* flag : {"-n,--iters", "-w,--warmup_iters", "-c,--check", "-o,--op"})
+  bench->add_option("-n,--iters", options->iterations, "collectives in a row (--backend host)");
+  for (const char* flag : {"-w,--warmup_iters", "-c,--check", "-o,--op"})
     bench
         ->add_option(flag, options->unused, "accepted for nccl-tests' sake; nothing to repeat here")
         ->group("");
-  bench->callback([options] { Bench(*options).run(); });
+  bench->callback([options] { run(*options); });
 }
 
 }  // namespace rehearse

@@ -23,6 +23,14 @@ bool has_root(CollectiveKind kind) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
 }
 
+std::string figures(Time time, double algbw, double busbw, const std::string& wrong) {
+  const double us = time.seconds().count() * 1e6;
+  const std::string text = us < 100      ? fmt::format("{:.2f}", us)
+                           : us < 10'000 ? fmt::format("{:.1f}", us)
+                                         : fmt::format("{:.0f}", us);
+  return fmt::format("{:>9} {:>7.2f} {:>7.2f} {:>6}", text, algbw, busbw, wrong);
+}
+
 // Sizes of a sweep are powers of two: 128M as nccl-tests says it.
 std::string binary_size(Bytes size) {
   constexpr std::string_view units[] = {"", "K", "M", "G", "T"};
@@ -82,25 +90,28 @@ std::string table_row(const BenchRow& row, CollectiveKind kind, const DataType& 
                                     kind == CollectiveKind::all_to_all
                                 ? ranks
                                 : 1;
-  const double us = row.time.seconds().count() * 1e6;
-  const std::string time = us < 100      ? fmt::format("{:.2f}", us)
-                           : us < 10'000 ? fmt::format("{:.1f}", us)
-                                         : fmt::format("{:.0f}", us);
-  const std::string figures =
-      fmt::format("{:>9} {:>7.2f} {:>7.2f}    N/A", time, row.algbw, row.busbw);
+  const std::string wrong = row.measured ? std::to_string(row.measured->wrong) : "N/A";
+  const std::string first = figures(row.time, row.algbw, row.busbw, wrong);
+  const std::string second =
+      row.measured ? figures(row.measured->time, row.measured->algbw, row.measured->busbw, wrong)
+                   : first;
   return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6} {}{}  {}/{}\n", row.size.count(),
                      row.size.count() / type.size.count() / static_cast<std::int64_t>(parts),
                      type.name, reduces(kind) ? "sum" : "none",
-                     has_root(kind) ? static_cast<std::int64_t>(root) : -1, figures, figures,
+                     has_root(kind) ? static_cast<std::int64_t>(root) : -1, first, second,
                      row.algorithm, row.protocol);
 }
 
 std::string table_footer(const std::vector<BenchRow>& rows) {
   double sum = 0;
-  for (const BenchRow& row : rows) sum += row.busbw;
+  std::int64_t wrong = 0;
+  for (const BenchRow& row : rows) {
+    sum += row.busbw;
+    if (row.measured) wrong += row.measured->wrong;
+  }
   const double average = rows.empty() ? 0 : sum / static_cast<double>(rows.size());
-  return fmt::format("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : {:.6g}\n#\n",
-                     average);
+  return fmt::format("# Out of bounds values : {} {}\n# Avg bus bandwidth    : {:.6g}\n#\n", wrong,
+                     wrong == 0 ? "OK" : "FAILED", average);
 }
 
 std::string chart(const std::vector<BenchRow>& rows) {

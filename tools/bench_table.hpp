@@ -1,6 +1,7 @@
 // nccl-tests' table, and what we add to it: which algorithm, a chart, and why.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,13 @@ struct BenchRow {
   Time time;
   std::string algorithm, protocol;
   double algbw = 0, busbw = 0;  // GB/s
+  /// The second group of columns, and what was found wrong; a simulated row has neither.
+  struct Measured {
+    Time time;
+    double algbw = 0, busbw = 0;
+    std::int64_t wrong = 0;
+  };
+  std::optional<Measured> measured{};
 };
 
 struct DataType {

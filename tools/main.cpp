@@ -34,6 +34,8 @@ Examples:
       published measurements, predicted row by row: how far off
   rehearse topo show dgx-a100
       the machine as `nvidia-smi topo -m` would show it
+  rehearse teach
+      a question, your guess, the run, and why
   rehearse validate my_cluster.toml
       every mistake in a file, each on its own line
 
@@ -157,10 +159,16 @@ int main(int argc, char** argv) {
   add_predict_command(app);
   add_sweep_command(app);
   add_bench_command(app);
+  add_run_command(app);
+  add_calibrate_command(app);
+  add_compare_command(app);
   add_accuracy_command(app);
   add_topo_command(app);
   add_program_command(app);
+  add_teach_command(app);
+  add_lab_command(app);
   add_validate_command(app);
+  add_doctor_command(app);
   app.footer(examples);  // after the commands: each would inherit it
   return finish(run(app, argc, argv));
 }

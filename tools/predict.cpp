@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -16,6 +17,7 @@
 #include "tools/counts.hpp"
 #include "tools/engine.hpp"
 #include "tools/output_file.hpp"
+#include "tools/predict_page.hpp"
 #include "tools/predict_report.hpp"
 #include "tools/progress.hpp"
 #include "tools/reference_step.hpp"
@@ -28,7 +30,7 @@ namespace rehearse {
 namespace {
 
 struct Options {
-  std::string scenario, engine = "fast", json, csv, trace, trace_ranks;
+  std::string scenario, engine = "fast", json, csv, trace, trace_dir, trace_ranks, report;
   std::vector<std::string> sets;
   std::optional<std::int64_t> threads;
   bool no_fold = false, explain = false, no_advice = false, quiet = false;
@@ -46,26 +48,27 @@ void finish(OutputFile* file, std::string_view text) {
 
 std::size_t outputs_on_stdout(const Options& options) {
   std::size_t count = 0;
-  for (const auto* path : {&options.json, &options.csv, &options.trace}) count += *path == "-";
+  for (const auto* path : {&options.json, &options.csv, &options.trace, &options.report})
+    count += *path == "-";
   return count;
 }
 
 void check(const Options& options) {
   if (outputs_on_stdout(options) > 1)
-    throw InputError("standard output (-) is for one of --json, --csv, --trace");
+    throw InputError("standard output (-) is for one of --json, --csv, --trace, --report");
   if (options.engine != "fast" && options.engine != "simgrid") {
     const std::vector<std::string> known{"fast", "simgrid"};
     const std::string hint = did_you_mean(options.engine, known);
     throw InputError(fmt::format("unknown engine '{}'{}", options.engine,
                                  hint.empty() ? "; there are fast and simgrid" : hint));
   }
-  if (options.trace.empty() && !options.trace_ranks.empty())
+  if (options.trace.empty() && options.trace_dir.empty() && !options.trace_ranks.empty())
     throw InputError("--trace-ranks says what --trace shows, and there is no --trace");
 }
 
 // Asked before anything is told: a mistake is one line and nothing else.
 std::vector<Rank> ranks_to_trace(const Options& options, const StepPredictor::Answer& answer) {
-  if (options.trace.empty()) return {};
+  if (options.trace.empty() && options.trace_dir.empty()) return {};
   std::vector<Rank> ranks = traced_ranks(options.trace_ranks, answer);
   constexpr std::size_t most = 5'000'000;  // about 1.5 GB: more than any viewer opens
   const std::size_t ops = answer.step.program.size() / answer.step.roles.size() * ranks.size();
@@ -75,9 +78,37 @@ std::vector<Rank> ranks_to_trace(const Options& options, const StepPredictor::An
   return ranks;
 }
 
+// One for all ranks, and in a folder a file for each rank, as profilers write them and
+// HolisticTraceAnalysis reads them.
+void write_traces(const Options& options, OutputFile* trace, const LoadedScenario& loaded,
+                  const StepPredictor::Answer& answer, std::span<const Rank> ranks) {
+  if (ranks.empty()) return;
+  Routing routing{loaded.topology};
+  const Paths paths{answer.step.program, routing};
+  const Training& training = loaded.scenario.training;
+  if (trace != nullptr) {
+    write_step_trace(*trace, answer, paths, training, ranks);
+    trace->finish();
+  }
+  const std::string& folder = options.trace_dir;
+  if (folder.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw DeviceError(fmt::format("cannot make '{}': {}", folder, error.message()));
+  for (const Rank& rank : ranks) {
+    OutputFile file(
+        (std::filesystem::path(folder) / fmt::format("rank_{}.json.gz", index(rank))).string());
+    write_step_trace(file, answer, paths, training, {&rank, 1});
+    file.finish();
+  }
+}
+
 // A run with parameter servers: many steps of all workers, so other figures are asked of it.
 void predict_with_servers(const Options& options, const LoadedScenario& loaded) {
-  const auto json = open(options.json), csv = open(options.csv), trace = open(options.trace);
+  if (!options.trace_dir.empty())
+    throw InputError("--trace-dir is for steps without parameter servers; use --trace");
+  const auto json = open(options.json), csv = open(options.csv), trace = open(options.trace),
+             page = open(options.report);
   Progress progress(options.quiet);
   progress.show("simulating every worker's steps");
   const ShapedRoofline cost;
@@ -106,6 +137,7 @@ void predict_with_servers(const Options& options, const LoadedScenario& loaded) 
   }
   finish(json.get(), server_json(told));
   finish(csv.get(), workers_csv(answer));
+  if (page) finish(page.get(), server_page(told));
   if (trace == nullptr) return;
   TraceOptions shown;
   if (!options.trace_ranks.empty())
@@ -124,14 +156,15 @@ void predict(const Options& options) {
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
   if (loaded.scenario.parameter_server.servers > 0) return predict_with_servers(options, loaded);
   // Opened before the work, so that a path that cannot be written is known at once.
-  const auto json = open(options.json), csv = open(options.csv), trace = open(options.trace);
+  const auto json = open(options.json), csv = open(options.csv), trace = open(options.trace),
+             page = open(options.report);
   Progress progress(options.quiet);
   progress.show("simulating every kernel");
   const ShapedRoofline cost;
   const auto start = std::chrono::steady_clock::now();
   StepPredictor predictor(loaded.topology, cost);
-  const StepPredictor::Answer answer =
-      predictor.predict(loaded.scenario, loaded.workload, {.fold = !options.no_fold});
+  const StepPredictor::Answer answer = predictor.predict(
+      loaded.scenario, loaded.workload, {.fold = !options.no_fold, .count_links = page != nullptr});
   std::optional<ReferenceStep> reference;
   if (options.engine != "fast") {
     progress.show("simulating every transfer with " + options.engine);
@@ -169,11 +202,8 @@ void predict(const Options& options) {
   }
   finish(json.get(), prediction_json(report));
   finish(csv.get(), roles_csv(report));
-  if (trace == nullptr) return;
-  Routing routing{loaded.topology};
-  write_step_trace(*trace, answer, Paths{answer.step.program, routing}, loaded.scenario.training,
-                   ranks);
-  trace->finish();
+  if (page) finish(page.get(), predict_page(report));
+  write_traces(options, trace.get(), loaded, answer, ranks);
 }
 
 }  // namespace
@@ -191,7 +221,10 @@ void add_predict_command(CLI::App& app) {
   command->add_option("--engine", options->engine, "fast (ours) or simgrid (the reference)");
   command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
   command->add_option("--csv", options->csv, "Write a row for each role as CSV");
+  command->add_option("--report", options->report, "Write a page with figures (.html)");
   command->add_option("--trace", options->trace, "Write a trace for Perfetto (.json or .json.gz)");
+  command->add_option("--trace-dir", options->trace_dir,
+                      "Write a trace of each rank into a folder");
   command->add_option("--trace-ranks", options->trace_ranks, "Which ranks it shows, as in 0-7,12");
   command->add_option("--threads", options->threads, "For many seeds (default: all cores)");
   command->add_flag("--no-fold", options->no_fold, "Simulate every rank, also those alike");

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <csignal>
 #include <memory>
 #include <thread>
 
@@ -12,8 +11,12 @@
 #include "tools/chart.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
+#include "tools/host_ranks.hpp"
+#include "tools/interrupt.hpp"
 #include "tools/output_file.hpp"
 #include "tools/progress.hpp"
+#include "tools/sweep_exchange.hpp"
+#include "tools/sweep_page.hpp"
 #include "tools/sweep_report.hpp"
 
 namespace rehearse {
@@ -21,25 +24,10 @@ namespace rehearse {
 namespace {
 
 struct Options {
-  std::string scenario, json, csv;
+  std::string scenario, json, csv, report;
   std::vector<std::string> sets, axes;
   std::optional<std::int64_t> threads, top;
   bool quiet = false;
-};
-
-volatile std::sig_atomic_t interrupted = 0;
-extern "C" void note_interrupt(int) { interrupted = 1; }
-
-/// Ctrl-C ends the sweep and not the program, as long as this lives.
-class InterruptGuard {
- public:
-  InterruptGuard() : before_{std::signal(SIGINT, note_interrupt)} {}
-  ~InterruptGuard() { std::signal(SIGINT, before_); }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-
- private:
-  void (*before_)(int);
 };
 
 std::unique_ptr<OutputFile> open(const std::string& path) {
@@ -73,26 +61,33 @@ std::vector<Axis> axes_of(const Options& options) {
 }
 
 void sweep(const Options& options) {
-  if (options.json == "-" && options.csv == "-")
-    throw InputError("standard output (-) is for one of --json, --csv");
+  std::size_t on_stdout = 0;
+  for (const auto* path : {&options.json, &options.csv, &options.report}) on_stdout += *path == "-";
+  if (on_stdout > 1) throw InputError("standard output (-) is for one of --json, --csv, --report");
   const std::size_t threads = counted("--threads", options.threads, 1024)
                                   .value_or(std::max(1u, std::thread::hardware_concurrency()));
   const std::size_t top = counted("--top", options.top).value_or(10);
   const std::vector<Axis> axes = axes_of(options);
   LoadedScenario loaded = load_scenario(options.scenario, options.sets);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
-  const auto json = open(options.json), csv = open(options.csv);
+  const HostRanks ranks;  // of mpirun, if it started us: each takes its share of the points
+  const bool is_first = ranks.is_first();
+  const auto json = open(is_first ? options.json : ""), csv = open(is_first ? options.csv : ""),
+             page = open(is_first ? options.report : "");
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   std::vector<SweepPoint> points;
+  bool was_interrupted = false;
   {
-    Progress progress(options.quiet);
+    Progress progress(options.quiet || !is_first);
     const InterruptGuard guard;
     points = run_sweep({.loaded = loaded,
                         .axes = axes,
                         .threads = threads,
-                        .stop = [] { return interrupted != 0; },
+                        .share = ranks.number(),
+                        .shares = std::max<std::size_t>(ranks.processes(), 1),
+                        .stop = [&] { return guard.was_interrupted(); },
                         .progress =
                             [&](const SweepProgress& at) {
                               progress.show(fmt::format(
@@ -100,16 +95,20 @@ void sweep(const Options& options) {
                                   at.done, at.all, static_cast<double>(at.done) / seconds(),
                                   grouped(at.best, 2)));
                             }});
+    was_interrupted = guard.was_interrupted();
   }
+  if (ranks.are_processes()) points = joined_points(ranks.gather(points_text(points)));
+  if (!is_first) return;
   const SweepReport report{loaded, axes, points, top};
-  if (options.json != "-" && options.csv != "-") {
+  if (on_stdout == 0) {
     fmt::print("{}", sweep_text(report));
     fmt::print("{} points in {:.3f} s, {:.0f} a second on {}\n", points.size(), seconds(),
                static_cast<double>(points.size()) / seconds(), counted_noun(threads, "thread"));
   }
   finish(json.get(), sweep_json(report));
   finish(csv.get(), sweep_csv(report));
-  if (interrupted != 0) throw CheckFailed("interrupted: not all points were predicted");
+  if (page) finish(page.get(), sweep_page(report));
+  if (was_interrupted) throw CheckFailed("interrupted: not all points were predicted");
 }
 
 }  // namespace
@@ -128,6 +127,7 @@ void add_sweep_command(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--csv", options->csv, "Write a row for each point; - is standard output");
   command->add_option("--json", options->json, "Write everything as JSON");
+  command->add_option("--report", options->report, "Write a page with figures (.html)");
   command->add_option("--threads", options->threads, "How many points at a time (all cores)");
   command->add_option("--top", options->top, "How many points the table shows (10)");
   command->add_flag("--quiet", options->quiet, "No progress line");

@@ -36,11 +36,13 @@ struct SweepJob {
   const LoadedScenario& loaded;
   const std::vector<Axis>& axes;
   std::size_t threads = 1;
+  std::size_t share = 0, shares = 1;                   // of the points, when others do the rest
   std::function<bool()> stop;                          // asked often; true: leave the rest
   std::function<void(const SweepProgress&)> progress;  // called now and then by one thread
 };
 
-/// By point. Throws InputError for a value that its key cannot have.
+/// By point; those of other shares are `not_run`. Throws InputError for a value that its key cannot
+/// have.
 std::vector<SweepPoint> run_sweep(const SweepJob& job);
 
 /// The scenario of a point.

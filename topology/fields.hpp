@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,7 +43,7 @@ class Fields {
   std::optional<std::string> text(std::string_view key);
   std::optional<bool> flag(std::string_view key);
   std::optional<std::size_t> count(std::string_view key, std::size_t least = 0,
-                                   std::size_t most = INT64_MAX);
+                                   std::size_t most = PTRDIFF_MAX);
   std::optional<double> number(std::string_view key);
   std::optional<BytesPerSecond> bandwidth(std::string_view key);  // above zero
   std::optional<Time> time(std::string_view key);                 // at most 1 s

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,7 +29,7 @@ std::string wrong_type(std::string_view key, const Value& value, std::string_vie
 Reading<std::string> read_text(const Value& value, std::string_view key);
 Reading<bool> read_flag(const Value& value, std::string_view key);
 Reading<std::size_t> read_count(const Value& value, std::string_view key, std::size_t least = 0,
-                                std::size_t most = INT64_MAX);
+                                std::size_t most = PTRDIFF_MAX);
 Reading<double> read_number(const Value& value, std::string_view key);
 /// One of `words`; its position.
 Reading<std::size_t> read_choice(const Value& value, std::string_view key,

@@ -2,11 +2,11 @@
 #include "strategies/collectives/fold.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "sim/bits.hpp"
 #include "sim/sharing.hpp"
 #include "strategies/collectives/blocks.hpp"
 
@@ -116,7 +116,7 @@ class Refinement {
       fixed = join(fixed, hop.connection.posted);
       fixed = join(fixed, std::bit_cast<Colour>(paths.network(id)));
       fixed = join(fixed, static_cast<Colour>(paths.latency(id).ps()));
-      fixed_.push_back(join(fixed, std::bit_cast<Colour>(paths.rate_alone(id).count())));
+      fixed_.push_back(join(fixed, bits_of(paths.rate_alone(id).count())));
     }
   }
 
@@ -126,7 +126,7 @@ class Refinement {
       hops[h] = order_.circular[h] ? start[index(pattern_.hops[h].owner())] : 0;
     links.assign(short_links.size(), 0);
     for (std::size_t l = 0; l < links.size(); ++l)
-      links[l] = std::bit_cast<Colour>(topology_[short_links[l]].bandwidth.count());
+      links[l] = bits_of(topology_[short_links[l]].bandwidth.count());
     std::size_t classes = 0;
     for (std::size_t round = 0; round < rounds; ++round) {
       step();

@@ -128,7 +128,7 @@ class Check {
   // Each rank that cannot go on waits for one action, and that for its own rank's next one: from
   // any of them the way leads into a circle.
   void find_deadlocks() {
-    const StepTimes when = step_times(schedule_);
+    const ScheduleTimes when = step_times(schedule_);
     std::vector<std::size_t> seen_from(schedule_.ranks.size(), schedule_.ranks.size());
     for (std::size_t start = 0; start < schedule_.ranks.size(); ++start) {
       if (when.reached[start] == schedule_.ranks[start].size()) continue;
@@ -139,7 +139,7 @@ class Check {
     }
   }
 
-  void report_circle(const StepTimes& when, std::size_t first) {
+  void report_circle(const ScheduleTimes& when, std::size_t first) {
     std::string text = "deadlock";
     std::size_t rank = first;
     do {
@@ -151,7 +151,7 @@ class Check {
     report(first, when.reached[first], std::move(text));
   }
 
-  std::size_t next_rank(const StepTimes& when, std::size_t rank) const {
+  std::size_t next_rank(const ScheduleTimes& when, std::size_t rank) const {
     return schedule_.rank_of[missing_input(*schedule_.ranks[rank][when.reached[rank]]).stage];
   }
 

@@ -47,9 +47,12 @@ std::string shown(std::string_view text) { return one_line(text.substr(0, 40)); 
 
 std::string parse_one(std::string_view text, std::vector<CsvAction>& actions) {
   const auto digits_end = std::find_if_not(text.begin(), text.end(), is_digit);
-  const std::string_view stage(text.begin(), digits_end);
   const auto word_end = std::find_if(digits_end, text.end(), is_digit);
-  const std::string_view word(digits_end, word_end), microbatch(word_end, text.end());
+  const auto stage_size = static_cast<std::size_t>(digits_end - text.begin());
+  const auto word_size = static_cast<std::size_t>(word_end - digits_end);
+  const std::string_view stage = text.substr(0, stage_size);
+  const std::string_view word = text.substr(stage_size, word_size);
+  const std::string_view microbatch = text.substr(stage_size + word_size);
   if (stage.empty() || word.empty() || !std::all_of(word_end, text.end(), is_digit))
     return fmt::format("'{}' is no action: write [stage][action][microbatch], e.g. 2F0",
                        shown(text));

@@ -57,7 +57,7 @@ std::string letters(const ScheduleRow& row, const std::vector<std::int64_t>& beg
 
 std::string draw_schedule(const Schedule& schedule, const StageTimes& times, std::size_t columns) {
   ASSERT(times.forward > 0 && times.backward_input > 0 && times.backward_weight > 0);
-  const StepTimes when = step_times(schedule, times);
+  const ScheduleTimes when = step_times(schedule, times);
   ASSERT(when.complete);
   const std::size_t steps = size(when.makespan), width = step_width(schedule, times);
   const std::size_t ranks = schedule.ranks.size(), digits = std::to_string(ranks - 1).size();

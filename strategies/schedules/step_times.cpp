@@ -40,7 +40,7 @@ class Walk {
     for (const ScheduleRow& row : schedule.ranks) result_.begin.emplace_back(row.size(), never);
   }
 
-  StepTimes run() && {
+  ScheduleTimes run() && {
     for (std::size_t rank = schedule_.ranks.size(); rank-- > 0;) awake_.push_back(rank);
     while (!awake_.empty()) {
       const std::size_t rank = awake_.back();
@@ -112,19 +112,19 @@ class Walk {
   std::vector<std::int64_t> now_;                           // by rank
   std::vector<bool> waits_;                                 // by rank: not awake, not at its end
   std::vector<std::size_t> awake_;
-  StepTimes result_;
+  ScheduleTimes result_;
 };
 
 }  // namespace
 
-StepTimes step_times(const Schedule& schedule, const StageTimes& times) {
+ScheduleTimes step_times(const Schedule& schedule, const StageTimes& times) {
   ASSERT(schedule.rank_of.size() == schedule.stages);
   return Walk(schedule, times).run();
 }
 
 Schedule with_idle_steps(const Schedule& schedule, const StageTimes& times) {
   ASSERT(times.forward > 0 && times.backward_input > 0 && times.backward_weight > 0);
-  const StepTimes when = step_times(schedule, times);
+  const ScheduleTimes when = step_times(schedule, times);
   ASSERT(when.complete);
   Schedule drawing{schedule.stages, schedule.microbatches, {}, schedule.rank_of};
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {

@@ -17,7 +17,7 @@ struct StageTimes {
   friend bool operator==(const StageTimes&, const StageTimes&) = default;
 };
 
-struct StepTimes {
+struct ScheduleTimes {
   std::vector<std::vector<std::int64_t>> begin;  // by rank and cell; of an idle cell -1
   std::int64_t makespan = 0;
   /// By rank, the cell that waits for ever; the row's length for a rank that came to its end.
@@ -27,7 +27,7 @@ struct StepTimes {
 
 /// Every action as early as its row and its inputs allow. Stages and ranks must exist; what follows
 /// an action that nobody's output lets begin is left at -1.
-StepTimes step_times(const Schedule&, const StageTimes& = {});
+ScheduleTimes step_times(const Schedule&, const StageTimes& = {});
 
 /// The same order, with a cell for each step up to the rank's last action: one of n steps has n - 1
 /// empty cells after it. The schedule must be able to run.

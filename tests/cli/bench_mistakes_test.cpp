@@ -63,7 +63,8 @@ const std::vector<Mistake> mistakes{
     {"all_reduce --cluster dgx-h100 more",
      "error: unexpected argument 'more'; see 'rehearse bench --help'"},
     {"all_reduce --cluster dgx-h100 -e 8 --json - --trace -",
-     "error: standard output (-) is for one of --json, --csv, --trace, --dump-program"},
+     "error: standard output (-) is for one of --json, --csv, --trace, --dump-program, "
+     "--report"},
 };
 
 TEST(BenchMistakes, AreOneLineAndExitCode2) {

@@ -153,7 +153,7 @@ TEST(Schedules, WalkEqualsMaxPlus) {
       if (refusal(kind, shape)) continue;
       const Schedule schedule = kind.make(shape);
       const Evaluation slow = evaluate(schedule, t);
-      const StepTimes fast = step_times(schedule, t);
+      const ScheduleTimes fast = step_times(schedule, t);
       ASSERT_TRUE(fast.complete) << kind.name;
       EXPECT_EQ(fast.makespan, slow.makespan) << kind.name;
       for (std::size_t r = 0; r < shape.ranks; ++r)

@@ -89,7 +89,7 @@ using Bytes = std::vector<std::byte>;
 
 Bytes read(const void* address, std::size_t bytes) {
   Bytes result(bytes);
-  std::memcpy(result.data(), address, bytes);
+  if (bytes > 0) std::memcpy(result.data(), address, bytes);
   return result;
 }
 
@@ -169,10 +169,11 @@ std::shared_ptr<Meeting> meeting_of(ncclComm& comm, const Call& call) {
   return *at;
 }
 
-// What goes wrong on purpose with this call; success: nothing.
+// What goes wrong on purpose with this call; success: nothing; in progress: it is lost.
 ncclResult_t fault_of(const ncclComm& comm) {
   const Faults& faults = state().options.faults;
   if (++state().nccl_calls == faults.nccl_error) return ncclSystemError;
+  if (comm.device() == faults.vanished_device) return ncclInProgress;
   for (const int device : comm.clique->devices)
     if (device == faults.vanished_device) return ncclRemoteError;
   return ncclSuccess;
@@ -191,10 +192,10 @@ std::function<void()> arrive(const Pending& each) {
   const std::string what =
       fmt::format("{} of rank {}", names[static_cast<int>(each.call.kind)], comm.rank);
   submit(stream, what, [=, call = each.call, error = comm.error] {
-    if (fault != ncclSuccess)
-      *error = fault;
-    else
+    if (fault == ncclSuccess)
       meeting->calls[key] = call;
+    else if (fault != ncclInProgress)
+      *error = fault;
   });
   return [=, &stream, is_aborted = comm.is_aborted] {
     submit(

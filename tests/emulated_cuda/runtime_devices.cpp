@@ -51,7 +51,7 @@ cudaError_t enqueue_copy(void* target, const void* source, std::size_t bytes, cu
       return;
     }
     const Memory::Access open{state().memory, devices};
-    std::memcpy(target, source, bytes);
+    if (bytes > 0) std::memcpy(target, source, bytes);  // of none, both may be null
   });
   return cudaSuccess;
 }
@@ -199,7 +199,7 @@ cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStr
   }
   submit(*resolve(stream), "a fill", [=] {
     const Memory::Access open{state().memory, {&device, 1}};
-    std::memset(address, value, bytes);
+    if (bytes > 0) std::memset(address, value, bytes);
   });
   return cudaSuccess;
 }

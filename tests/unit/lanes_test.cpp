@@ -31,8 +31,7 @@ TEST(Lanes, MergingKeepsEveryBoxOnce) {
   std::mt19937_64 random(9);
   for (const std::int64_t grain : {0, 1, 7, 30, 1000}) {
     const std::vector<LaneBox> boxes = random_boxes(random, 500);
-    Texts texts;
-    const std::vector<LaneBox> result = merged(boxes, ns(grain), texts);
+    const std::vector<LaneBox> result = merged(boxes, ns(grain));
     std::size_t next = 0;
     for (const LaneBox& one : result) {
       ASSERT_EQ(one.begin, boxes[next].begin);
@@ -57,12 +56,11 @@ TEST(Lanes, MergingKeepsEveryBoxOnce) {
 }
 
 TEST(Lanes, MergedBoxesHaveTheColourOfWhichTheyHaveMost) {
-  Texts texts;
   const std::vector<LaneBox> boxes{box(0, 2), box(2, 5, Paint::backward), box(5, 7)};
-  const std::vector<LaneBox> result = merged(boxes, ns(100), texts);
+  const std::vector<LaneBox> result = merged(boxes, ns(100));
   ASSERT_EQ(result.size(), 1u);
   EXPECT_EQ(result[0].paint, Paint::forward);
-  EXPECT_EQ(texts[result[0].words], "3 at this size, mostly forward");
+  EXPECT_EQ(words_of({}, result[0]).words, "3 at this size, mostly forward");
 }
 
 TEST(Lanes, WhatOverlapsGoesBeside) {
@@ -83,6 +81,7 @@ TEST(Lanes, WhatOverlapsGoesBeside) {
 TEST(Lanes, DataIsBoundedAndAddsUp) {
   std::mt19937_64 random(3);
   Lanes lanes;
+  lanes.tell = [](std::uint32_t) { return BoxWords{"<", "<b>", "</script>"}; };
   lanes.lanes.push_back({"</script>", "one", 20, random_boxes(random, 3000)});
   lanes.lanes.push_back({"b", "two", 20, random_boxes(random, 3000)});
   lanes.whole = std::max(lanes.lanes[0].boxes.back().end, lanes.lanes[1].boxes.back().end);
@@ -112,6 +111,7 @@ TEST(Lanes, DataIsBoundedAndAddsUp) {
 
 TEST(Lanes, AMillionBoxesMakeASmallPicture) {
   Lanes lanes;
+  lanes.tell = [](std::uint32_t) { return BoxWords{}; };
   lanes.lanes.push_back({"a", "", 20, {}});
   for (std::int64_t i = 0; i < 1'000'000; ++i)
     lanes.lanes[0].boxes.push_back(box(10 * i, 10 * i + 7, static_cast<Paint>(i / 1000 % 4)));

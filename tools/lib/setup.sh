@@ -4,10 +4,14 @@
 # Without these nothing builds. The rest is optional, and the build says what it left out.
 needed_packages=(build-essential cmake ninja-build libboost-graph-dev libfmt-dev
   libtomlplusplus-dev nlohmann-json3-dev libpugixml-dev libcli11-dev zlib1g-dev)
-optional_packages=(ccache libsimgrid-dev libopenblas-dev)
+optional_packages=(ccache libsimgrid-dev libopenblas-dev libhwloc-dev libopenmpi-dev openmpi-bin
+  libcpp-httplib-dev)
 # Tests need GoogleTest; clang fuzzes the readers, clang-format and Python keep the code tidy.
 test_packages=(libgtest-dev)
-optional_test_packages=(python3 python3-pip libbenchmark-dev clang libclang-rt-dev clang-format)
+optional_test_packages=(python3 python3-pip libbenchmark-dev clang libclang-rt-dev clang-format
+  chromium fonts-dejavu-core)
+# Pages are looked at in Chromium, which playwright drives (124 MB and 47 MB to fetch).
+python_packages=(playwright)
 
 # A newer nvvm than its nvcc does not work: the toolkit is pinned as a whole.
 cuda_wheels=('cuda-toolkit[nvcc,cudart,cublas,cccl,crt,nvvm]==13.0.*' 'nvidia-nccl-cu13==2.28.*')
@@ -71,6 +75,23 @@ ensure_packages() {
   say "installing $missing"
   # shellcheck disable=SC2086  # a list of words
   install $missing || say "could not install the $kind packages: $missing"
+}
+
+# Python packages for the tests, in a folder of their own; without them those tests are skipped.
+ensure_python_packages() {
+  local folder=build-python log
+  if PYTHONPATH=$folder python3 -c "import $(IFS=,; echo "$*")" 2>/dev/null; then return 0; fi
+  if ! python3 -m pip --version >/dev/null 2>&1; then
+    say "no pip here: tests that need $* are skipped"
+    return 0
+  fi
+  say "fetching Python packages: $*"
+  log=$(mktemp)
+  if ! python3 -m pip install --quiet --target "$folder" "$@" >"$log" 2>&1; then
+    tail -n 2 "$log" >&2
+    say "could not fetch Python packages: tests that need $* are skipped"
+  fi
+  rm -f "$log"
 }
 
 # Where there is no CUDA toolkit, nvcc, cuBLAS and NCCL come as wheels into build/cuda-toolkit: for

@@ -10,6 +10,7 @@
 
 #include "sim/explain.hpp"
 #include "tools/report/legend.hpp"
+#include "tools/report/op_words.hpp"
 #include "tools/report/svg.hpp"
 
 namespace rehearse {
@@ -27,22 +28,6 @@ struct Part {
 using Parts = std::vector<Part>;
 using PhaseSeconds = std::array<double, phase_count>;
 
-std::string_view short_name(Dimension dimension) {
-  switch (dimension) {
-    case Dimension::tensor:
-      return "tp";
-    case Dimension::context:
-      return "cp";
-    case Dimension::expert:
-      return "ep";
-    case Dimension::pipeline:
-      return "pp";
-    case Dimension::data:
-      return "dp";
-  }
-  return "";
-}
-
 std::map<Rank, PhaseSeconds> phases_by_rank(const StepProgram& step, const Timeline& timeline,
                                             double steps) {
   std::map<Rank, PhaseSeconds> seconds;
@@ -59,7 +44,8 @@ std::map<Rank, PhaseSeconds> phases_by_rank(const StepProgram& step, const Timel
 Parts parts_of(const PhaseSeconds& phases, const TimeUse& use) {
   Parts parts;
   for (std::size_t p = 0; p < phase_count; ++p) {
-    const std::string words{to_string(static_cast<Phase>(p))};
+    std::string words{to_string(static_cast<Phase>(p))};
+    std::replace(words.begin(), words.end(), '_', ' ');
     if (phases[p] > 0)
       parts.push_back({paint_of(static_cast<Phase>(p), false), words, words, phases[p]});
   }

@@ -42,7 +42,7 @@ void draw_curve(Svg& svg, const CurvesPlot& plot, const PlotFrame& frame, std::s
     if (can_show(plot, point))
       line += fmt::format("{}{} {}", line.empty() ? "M" : "L", svg_number(frame.x(point.x)),
                           svg_number(frame.y(point.y)));
-  svg.path(line, fmt::format("k{} th", name));
+  if (plot.curves[c].is_joined) svg.path(line, fmt::format("k{} th", name));
   for (const CurvePoint& point : plot.curves[c].points) {
     if (!can_show(plot, point)) continue;
     const double x = frame.x(point.x), y = frame.y(point.y);

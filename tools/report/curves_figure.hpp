@@ -18,6 +18,7 @@ struct CurvePoint {
 struct Curve {
   std::string name;
   std::vector<CurvePoint> points;  // by x
+  bool is_joined = true;           // else dots only
 };
 
 struct CurvesPlot {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
+#include <unordered_map>
 
 #include "sim/explain.hpp"
 #include "tools/report/escape.hpp"
@@ -26,20 +28,17 @@ class Pile {
   void take(const LaneBox& next) {
     box_.end = std::max(box_.end, next.end);
     box_.count += next.count;
+    box_.is_mixed |= next.is_mixed;
     note(next);
   }
   bool is_small(Time grain) { return is_small_ = box_.end - box_.begin < grain; }
 
-  LaneBox done(Texts& texts) const {
+  LaneBox done() const {
     LaneBox box = box_;
     if (pieces_ == 1) return box;
     const auto most = std::max_element(time_.begin(), time_.end());
     box.paint = static_cast<Paint>(most - time_.begin());
-    const bool is_one_kind = *most == total_;
-    box.label = 0;
-    box.waited = 0;
-    box.words = texts.add(fmt::format("{} at this size, {}{}", box.count,
-                                      is_one_kind ? "" : "mostly ", colours(box.paint).words));
+    box.is_mixed |= *most != total_;
     return box;
   }
 
@@ -58,28 +57,36 @@ class Pile {
   bool is_small_ = false;
 };
 
+// Texts, each once, by number.
+class Texts {
+ public:
+  std::size_t add(const std::string& text) {
+    const auto [at, is_new] = number_.try_emplace(text, number_.size());
+    if (is_new) json_ += (json_.empty() ? "" : ",") + json_quoted(text);
+    return at->second;
+  }
+  const std::string& json() const { return json_; }
+
+ private:
+  std::unordered_map<std::string, std::size_t> number_;
+  std::string json_;
+};
+
 std::size_t count_merged(const Lanes& lanes, Time grain) {
   std::size_t count = 0;
-  Texts unused;
-  for (const Lane& lane : lanes.lanes) count += merged(lane.boxes, grain, unused).size();
+  for (const Lane& lane : lanes.lanes) count += merged(lane.boxes, grain).size();
   return count;
 }
 
 }  // namespace
 
-std::uint32_t Texts::add(std::string text) {
-  const auto [at, is_new] = number_.try_emplace(text, static_cast<std::uint32_t>(all_.size()));
-  if (is_new) all_.push_back(std::move(text));
-  return at->second;
-}
-
-std::vector<LaneBox> merged(std::span<const LaneBox> boxes, Time grain, Texts& texts) {
+std::vector<LaneBox> merged(std::span<const LaneBox> boxes, Time grain) {
   std::vector<LaneBox> result;
   for (std::size_t i = 0; i < boxes.size();) {
     Pile pile{boxes[i++]};
     if (pile.is_small(grain))
       while (i < boxes.size() && pile.takes(boxes[i], grain)) pile.take(boxes[i++]);
-    result.push_back(pile.done(texts));
+    result.push_back(pile.done());
   }
   return result;
 }
@@ -102,21 +109,30 @@ std::vector<Lane> unlapped(Lane lane) {
   return lanes;
 }
 
-std::string tip_of(const Lanes& lanes, const LaneBox& box) {
-  std::string tip = fmt::format("{}: {} from {} on", lanes.texts[box.words],
-                                readable(box.end - box.begin), readable(box.begin));
-  if (box.waited != 0) tip += "; " + lanes.texts[box.waited];
+BoxWords words_of(const Lanes& lanes, const LaneBox& box) {
+  if (box.count == 1) return lanes.tell(box.source);
+  return {"",
+          fmt::format("{} at this size, {}{}", box.count, box.is_mixed ? "mostly " : "",
+                      colours(box.paint).words),
+          ""};
+}
+
+std::string tip_of(const BoxWords& words, const LaneBox& box) {
+  std::string tip = fmt::format("{}: {} from {} on", words.words, readable(box.end - box.begin),
+                                readable(box.begin));
+  if (!words.waited.empty()) tip += "; " + words.waited;
   return tip;
 }
 
 // Times in ten-millionths of the whole: a third of the digits, and finer than any screen.
-std::string lanes_data(Lanes& lanes, std::size_t most_boxes) {
+std::string lanes_data(const Lanes& lanes, std::size_t most_boxes) {
   Time grain;
   for (std::int64_t pixels = 1 << 20; count_merged(lanes, grain) > most_boxes && pixels > 256;
        pixels /= 2)
     grain = Time::picoseconds(lanes.whole.ps() / pixels);
   const double tick = std::max(1.0, static_cast<double>(lanes.whole.ps()) / 1e7);
   const auto ticks = [&](Time time) { return std::llround(static_cast<double>(time.ps()) / tick); };
+  Texts texts;
   std::string rows;
   auto out = std::back_inserter(rows);
   for (const Lane& lane : lanes.lanes) {
@@ -124,24 +140,24 @@ std::string lanes_data(Lanes& lanes, std::size_t most_boxes) {
                    json_quoted(lane.group), json_quoted(lane.name));
     long long now = 0;
     bool is_first = true;
-    for (const LaneBox& box : merged(lane.boxes, grain, lanes.texts)) {
+    for (const LaneBox& box : merged(lane.boxes, grain)) {
       const long long begin = ticks(box.begin), end = ticks(box.end);
+      const BoxWords words = words_of(lanes, box);
       fmt::format_to(out, "{}{},{},{},{},{},{}", is_first ? "" : ",", begin - now, end - begin,
-                     static_cast<int>(box.paint), box.label, box.words, box.waited);
+                     static_cast<int>(box.paint), texts.add(words.label), texts.add(words.words),
+                     texts.add(words.waited));
       now = end;
       is_first = false;
     }
     rows += "]}";
   }
-  std::string texts, classes;
-  for (const std::string& text : lanes.texts.all())
-    texts += (texts.empty() ? "" : ",") + json_quoted(text);
+  std::string classes;
   for (const PaintColours& paint : paints())
     classes += (classes.empty() ? "" : ",") + json_quoted(paint.name);
   return fmt::format(
       "{{\"kind\":\"lanes\",\"tick\":{},\"whole\":{},\"classes\":[{}],\n\"texts\":[{}],\n"
       "\"lanes\":[{}]}}",
-      tick, ticks(lanes.whole), classes, texts, rows);
+      tick, ticks(lanes.whole), classes, texts.json(), rows);
 }
 
 }  // namespace rehearse

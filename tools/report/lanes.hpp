@@ -9,9 +9,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/units.hpp"
@@ -20,25 +20,12 @@
 
 namespace rehearse {
 
-/// Texts, each once, by number; 0 is the empty one.
-class Texts {
- public:
-  std::uint32_t add(std::string text);
-  const std::string& operator[](std::uint32_t number) const { return all_[number]; }
-  std::span<const std::string> all() const { return all_; }
-
- private:
-  std::vector<std::string> all_{""};
-  std::unordered_map<std::string, std::uint32_t> number_{{"", 0}};
-};
-
 struct LaneBox {
   Time begin, end;
   Paint paint{};
-  std::uint32_t label = 0;   // what stands in it where there is room
-  std::uint32_t words = 0;   // what it is
-  std::uint32_t waited = 0;  // what it waited for
+  std::uint32_t source = 0;  // what it shows, for Lanes::tell
   std::uint32_t count = 1;   // how many were merged into it
+  bool is_mixed = false;     // not all of them have its colour
   friend bool operator==(const LaneBox&, const LaneBox&) = default;
 };
 
@@ -48,28 +35,35 @@ struct Lane {
   std::vector<LaneBox> boxes;  // by begin, none over another
 };
 
+/// What a box says: in it where there is room, what it is, and what it waited for.
+struct BoxWords {
+  std::string label, words, waited;
+};
+
 struct Lanes {
   std::vector<Lane> lanes;
-  Texts texts;
   Time whole;
+  /// Of a source: asked only for what is shown, because a step has a million kernels.
+  std::function<BoxWords(std::uint32_t source)> tell;
 };
 
 /// Neighbours that are both narrower than `grain` and no further apart become one, in the colour of
 /// which it has most, until it is as wide as that. Every box is in exactly one of the result.
-std::vector<LaneBox> merged(std::span<const LaneBox> boxes, Time grain, Texts& texts);
+std::vector<LaneBox> merged(std::span<const LaneBox> boxes, Time grain);
 
 /// Puts boxes that overlap onto lanes beside the first.
 std::vector<Lane> unlapped(Lane lane);
 
-/// The picture. `texts` of the lanes grow by what is merged.
-std::string draw_lanes(Lanes& lanes, const FigureSize& size, std::string_view title,
+std::string draw_lanes(const Lanes& lanes, const FigureSize& size, std::string_view title,
                        std::string_view description);
 
 /// The lanes as JSON for the page's script, merged as far as it takes to have at most so many
 /// boxes in all.
-std::string lanes_data(Lanes& lanes, std::size_t most_boxes);
+std::string lanes_data(const Lanes& lanes, std::size_t most_boxes);
 
-/// "F3: 1.25 ms from 10 ms on; waited for …": what a box tells.
-std::string tip_of(const Lanes& lanes, const LaneBox& box);
+/// Of a box, merged or not.
+BoxWords words_of(const Lanes& lanes, const LaneBox& box);
+/// "F3: 1.25 ms from 10 ms on; waited for …"
+std::string tip_of(const BoxWords& words, const LaneBox& box);
 
 }  // namespace rehearse

@@ -17,20 +17,22 @@ namespace {
 
 constexpr double lane_gap = 2, group_gap = 8, axis_height = 24, right_margin = 12;
 // More than these become a few paths without words of their own: the page's script has the words.
-constexpr std::size_t most_told_boxes = 6000;
+constexpr std::size_t most_told_boxes = 2500;
+// What a browser scrolls smoothly, and a file can afford for a first look.
+constexpr std::size_t most_boxes = 12'000;
 
 class LanesPicture {
  public:
-  LanesPicture(Lanes& lanes, const FigureSize& size)
+  LanesPicture(const Lanes& lanes, const FigureSize& size)
       : lanes_{lanes},
         left_{size.width < 700 ? 104.0 : 168.0},
         right_{size.width - right_margin},
         grain_{Time::picoseconds(static_cast<std::int64_t>(static_cast<double>(lanes.whole.ps()) /
                                                            (right_ - left_) / 2))},
         width_{size.width} {
-    for (const Lane& lane : lanes_.lanes) shown_.push_back(merged(lane.boxes, grain_, lanes.texts));
-    std::size_t boxes = 0;
-    for (const auto& row : shown_) boxes += row.size();
+    std::size_t boxes = merge(grain_);
+    for (std::int64_t pixels = 1; boxes > most_boxes && pixels <= 8; pixels *= 2)
+      boxes = merge(2 * pixels * grain_);
     tells_ = boxes <= most_told_boxes;
     legend_ = legend_of(shown_, left_, width_);
     top_ = std::max(legend_.height(), 8.0);
@@ -50,6 +52,16 @@ class LanesPicture {
   }
 
  private:
+  std::size_t merge(Time grain) {
+    shown_.clear();
+    std::size_t boxes = 0;
+    for (const Lane& lane : lanes_.lanes) {
+      shown_.push_back(merged(lane.boxes, grain));
+      boxes += shown_.back().size();
+    }
+    return boxes;
+  }
+
   double x(Time time) const {
     return left_ + (right_ - left_) * static_cast<double>(time.ps()) /
                        static_cast<double>(std::max<std::int64_t>(lanes_.whole.ps(), 1));
@@ -113,15 +125,16 @@ class LanesPicture {
     const double begin = x(box.begin), width = wide(box), height = lanes_.lanes[l].height;
     // A hairline of ground between neighbours, where there is room for one.
     const double gap = width > 4 ? 0.6 : 0;
-    svg.rect(begin, y_[l], width - gap, height, class_of(box.paint), tip_of(lanes_, box));
-    const std::string& label = lanes_.texts[box.label];
+    const BoxWords words = words_of(lanes_, box);
+    svg.rect(begin, y_[l], width - gap, height, class_of(box.paint), tip_of(words, box));
+    const std::string& label = words.label;
     if (label.empty() || height < 12) return;
     if (6.2 * static_cast<double>(label.size()) + 2 > width) return;
     svg.text(begin + width / 2, y_[l] + height / 2 + 3.6,
              fmt::format("t{} m sm", class_of(box.paint)), label);
   }
 
-  Lanes& lanes_;
+  const Lanes& lanes_;
   double left_, right_;
   Time grain_;
   double width_, top_ = 0, bottom_ = 0;
@@ -133,7 +146,7 @@ class LanesPicture {
 
 }  // namespace
 
-std::string draw_lanes(Lanes& lanes, const FigureSize& size, std::string_view title,
+std::string draw_lanes(const Lanes& lanes, const FigureSize& size, std::string_view title,
                        std::string_view description) {
   return LanesPicture(lanes, size).draw(title, description);
 }

@@ -49,7 +49,7 @@ std::vector<MemoryUse> columns_of(const std::vector<MemoryMoment>& moments, Time
 
 // The upper edge of a stack of kinds up to `kind`, as steps from left to right.
 std::string edge(const std::vector<MemoryUse>& columns, std::size_t kinds, const Scale& x,
-                 const Scale& y) {
+                 const Scale& y, double unit) {
   std::string path;
   Bytes before{-1};
   for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -60,7 +60,7 @@ std::string edge(const std::vector<MemoryUse>& columns, std::size_t kinds, const
         fmt::format("{}{}V{}", path.empty() ? "M" : "H",
                     path.empty() ? fmt::format("{} {}", svg_number(x.begin), svg_number(y.begin))
                                  : svg_number(x(static_cast<double>(c))),
-                    svg_number(y(gibibytes_of(here))));
+                    svg_number(y(static_cast<double>(here.count()) / unit)));
     before = here;
   }
   return path + fmt::format("H{}V{}z", svg_number(x.end), svg_number(y.begin));
@@ -71,40 +71,53 @@ struct Panel {
   std::vector<MemoryUse> columns;
 };
 
-void draw_capacity(Svg& svg, const Scale& x, const Scale& y, Bytes capacity, bool fits) {
-  if (capacity <= Bytes{0}) return;
-  const double at = y(gibibytes_of(capacity));
-  svg.line(x.begin, at, x.end, at, fits ? "hl" : "kl3 th");
-  svg.text(x.end - 4, at - 4, "tx e sm",
-           fmt::format("{:.1f} GiB are there{}", gibibytes_of(capacity),
-                       fits ? "" : ": it does not fit"));
+// The largest unit that keeps the whole above one.
+struct Unit {
+  double size;
+  std::string_view name;
+  double of(Bytes bytes) const { return static_cast<double>(bytes.count()) / size; }
+};
+Unit unit_for(Bytes bytes) {
+  for (const Unit unit : {Unit{1 << 30, "GiB"}, Unit{1 << 20, "MiB"}, Unit{1 << 10, "KiB"}})
+    if (unit.of(bytes) >= 1) return unit;
+  return {1, "B"};
+}
+
+std::string heading(const RoleReport& role, const Unit& unit) {
+  std::string text = fmt::format("{}{}: peak {:.4g}", role.name,
+                                 role.ranks == 1 ? "" : fmt::format(" × {}", role.ranks),
+                                 unit.of(role.peak_bytes));
+  if (role.capacity > Bytes{0}) text += fmt::format(" of {:.4g}", unit.of(role.capacity));
+  text += fmt::format(" {}", unit.name);
+  if (role.capacity > Bytes{0} && role.peak_bytes > role.capacity) text += ": does not fit";
+  return text;
 }
 
 void draw_panel(Svg& svg, const Panel& panel, Time whole, double width, double top) {
   const RoleReport& role = *panel.report;
-  const double most = std::max(gibibytes_of(role.peak_bytes), gibibytes_of(role.capacity));
+  const Bytes most = std::max({role.peak_bytes, role.capacity, Bytes{1}});
+  const Unit unit = unit_for(most);
   const Scale x{0, static_cast<double>(panel.columns.size()), left, width - right_margin, false};
-  const Scale y{0, std::max(most, 1e-9) * 1.12, top + panel_height, top, false};
+  const Scale y{0, unit.of(most) * 1.05, top + panel_height, top + 20, false};
+  svg.text(x.begin, top + 12, "tx b", heading(role, unit));
   for (const double tick : y.ticks(4)) {
     svg.line(x.begin, y(tick), x.end, y(tick), "gr");
-    svg.text(x.begin - 6, y(tick) + 4, "mu e sm", fmt::format("{:.4g} GiB", tick));
+    svg.text(x.begin - 6, y(tick) + 4, "mu e sm", fmt::format("{:.4g} {}", tick, unit.name));
   }
   // The whole stack first, then less and less of it on top.
   for (std::size_t k = memory_kinds; k > 0; --k) {
     const bool is_there = std::any_of(panel.columns.begin(), panel.columns.end(),
                                       [&](const MemoryUse& use) { return use[k - 1] > Bytes{0}; });
     if (is_there)
-      svg.path(
-          edge(panel.columns, k, x, y), class_of(kind_paints[k - 1]),
-          fmt::format("{}, {}: {:.2f} GiB at the peak", role.name,
-                      to_string(static_cast<MemoryKind>(k - 1)), gibibytes_of(role.peak[k - 1])));
+      svg.path(edge(panel.columns, k, x, y, unit.size), class_of(kind_paints[k - 1]),
+               fmt::format("{}, {}: {:.4g} {} at the peak", role.name,
+                           to_string(static_cast<MemoryKind>(k - 1)), unit.of(role.peak[k - 1]),
+                           unit.name));
   }
-  draw_capacity(svg, x, y, role.capacity, role.peak_bytes <= role.capacity);
-  draw_time_axis(svg, whole, x.begin, x.end, top, top + panel_height);
-  svg.text(x.begin + 6, top + 12, "tx b",
-           fmt::format("{}{}: peak {:.2f} GiB", role.name,
-                       role.ranks == 1 ? "" : fmt::format(" × {}", role.ranks),
-                       gibibytes_of(role.peak_bytes)));
+  if (role.capacity > Bytes{0})
+    svg.line(x.begin, y(unit.of(role.capacity)), x.end, y(unit.of(role.capacity)),
+             role.peak_bytes <= role.capacity ? "hl" : "kl3 th");
+  draw_time_axis(svg, whole, x.begin, x.end, top + 20, top + panel_height);
 }
 
 // The fullest first, then those in the order of their roles.

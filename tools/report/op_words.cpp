@@ -21,6 +21,22 @@ std::string told(Wait wait, const std::string& cause) {
 
 }  // namespace
 
+std::string_view short_name(Dimension dimension) {
+  switch (dimension) {
+    case Dimension::tensor:
+      return "tp";
+    case Dimension::context:
+      return "cp";
+    case Dimension::expert:
+      return "ep";
+    case Dimension::pipeline:
+      return "pp";
+    case Dimension::data:
+      return "dp";
+  }
+  return "";
+}
+
 std::string action_text(const OpTag& tag) {
   char letter = 0;
   switch (tag.phase) {

@@ -8,6 +8,8 @@
 
 namespace rehearse {
 
+/// "tp", "dp" …
+std::string_view short_name(Dimension dimension);
 /// "2F3", PyTorch's notation; empty for what belongs to no micro-batch.
 std::string action_text(const OpTag& tag);
 /// "mlp up of 2F3", "all_reduce of gradients".

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "sim/explain.hpp"
 #include "tools/report/lanes.hpp"
@@ -16,19 +17,35 @@ namespace {
 
 constexpr std::size_t most_ranks = 64, most_data = 20'000;
 
-std::string_view words_of(ActionKind kind) {
+std::string_view words_of_kind(ActionKind kind) {
   constexpr std::string_view words[] = {"forward", "backward", "backward of inputs",
                                         "backward of weights"};
   return words[static_cast<std::size_t>(kind)];
 }
 
-LaneBox box_of(Texts& texts, const Action& action, bool odd, Time begin, Time end) {
-  LaneBox box{begin, end, paint_of(action.kind, odd)};
-  box.label = texts.add(std::to_string(action.microbatch));
-  box.words = texts.add(fmt::format("{}, {} of micro-batch {} on stage {}", to_string(action),
-                                    words_of(action.kind), action.microbatch, action.stage));
-  return box;
-}
+// An action, or an op that belongs to none; `first` is who knows what it waited for.
+struct Source {
+  std::optional<Action> action;
+  OpId first = no_op;
+};
+
+class Sources {
+ public:
+  std::uint32_t add(Source source) {
+    all_.push_back(source);
+    return static_cast<std::uint32_t>(all_.size() - 1);
+  }
+  static BoxWords action_words(const Action& action) {
+    return {std::to_string(action.microbatch),
+            fmt::format("{}, {} of micro-batch {} on stage {}", to_string(action),
+                        words_of_kind(action.kind), action.microbatch, action.stage),
+            ""};
+  }
+  const Source& operator[](std::uint32_t source) const { return all_[source]; }
+
+ private:
+  std::vector<Source> all_;
+};
 
 // Which of its rank's stages a stage is, as lanes show: 0 for the first.
 class Chunks {
@@ -48,7 +65,7 @@ const Role* first_role(const StepProgram& step, std::size_t place) {
 }
 
 Lane lane_of_actions(const StepProgram& step, const Timeline& timeline, const Role& role,
-                     std::string group, Texts& texts) {
+                     std::string group, Sources& sources) {
   Lane lane{std::move(group), "", 22, {}};
   Chunks chunks;
   for (const ActionOps& action : step.actions[role.pipeline_rank]) {
@@ -63,41 +80,37 @@ Lane lane_of_actions(const StepProgram& step, const Timeline& timeline, const Ro
     }
     const bool odd = chunks.is_odd(action.action.stage);
     if (begin >= end) continue;
-    LaneBox box = box_of(texts, action.action, odd, begin, end);
-    box.waited = texts.add(wait_words(step, timeline, first));
-    lane.boxes.push_back(box);
+    lane.boxes.push_back(
+        {begin, end, paint_of(action.action.kind, odd), sources.add({action.action, first})});
   }
   return lane;
 }
 
 // What belongs to no micro-batch: optimizer steps, and the kernels around them.
 void add_updates(Lane& lane, const StepProgram& step, const Timeline& timeline, Rank rank,
-                 Texts& texts) {
+                 Sources& sources) {
   for (std::size_t i = 0; i < step.program.size(); ++i) {
     const Program::Op& op = step.program.ops()[i];
     const OpTag& tag = step.tags[i];
     const Timeline::Span& span = timeline.spans[i];
     if (op.rank != rank || op.kind != WorkKind::compute || span.begin >= span.end) continue;
     if (tag.phase != Phase::optimizer) continue;
-    LaneBox box{span.begin, span.end, Paint::optimizer};
-    box.words = texts.add(op_words(step, static_cast<OpId>(i)));
-    box.waited = texts.add(wait_words(step, timeline, static_cast<OpId>(i)));
-    lane.boxes.push_back(box);
+    lane.boxes.push_back(
+        {span.begin, span.end, Paint::optimizer, sources.add({{}, static_cast<OpId>(i)})});
   }
 }
 
 // Activations and gradients on their way from this rank to others.
 Lane lane_of_sends(const StepProgram& step, const Timeline& timeline, Rank rank, std::string group,
-                   Texts& texts) {
+                   Sources& sources) {
   Lane lane{std::move(group), "", 5, {}};
   for (std::size_t i = 0; i < step.program.size(); ++i) {
     const Program::Op& op = step.program.ops()[i];
     const Timeline::Span& span = timeline.spans[i];
     if (op.rank != rank || op.kind != WorkKind::transfer || span.begin >= span.end) continue;
     if (step.tags[i].phase != Phase::hand_over) continue;
-    LaneBox box{span.begin, span.end, Paint::communication};
-    box.words = texts.add(op_words(step, static_cast<OpId>(i)));
-    lane.boxes.push_back(box);
+    lane.boxes.push_back(
+        {span.begin, span.end, Paint::communication, sources.add({{}, static_cast<OpId>(i)})});
   }
   std::stable_sort(lane.boxes.begin(), lane.boxes.end(),
                    [](const LaneBox& a, const LaneBox& b) { return a.begin < b.begin; });
@@ -115,7 +128,7 @@ FigureTable table_of(const Lanes& lanes) {
     std::size_t actions = 0;
     for (const LaneBox& box : lane.boxes) {
       busy += box.end - box.begin;
-      actions += box.label != 0;
+      actions += box.paint != Paint::optimizer;
     }
     const Time idle = lanes.whole - busy;
     table.rows.push_back(
@@ -135,17 +148,25 @@ Figure finished(Lanes& lanes, std::string description, const FigureSize& size) {
 }  // namespace
 
 Figure pipeline_figure(const StepProgram& step, const Timeline& timeline, const FigureSize& size) {
+  Sources sources;
   Lanes lanes;
   lanes.whole = timeline.makespan;
+  lanes.tell = [&](std::uint32_t number) {
+    const Source& source = sources[number];
+    BoxWords words = source.action ? Sources::action_words(*source.action)
+                                   : BoxWords{"", op_words(step, source.first), ""};
+    words.waited = wait_words(step, timeline, source.first);
+    return words;
+  };
   const std::size_t places = std::min(step.actions.size(), most_ranks);
   for (std::size_t p = 0; p < places; ++p) {
     const Role* const role = first_role(step, p);
     if (role == nullptr) continue;
     const std::string group = fmt::format("pipeline rank {}", p);
-    Lane lane = lane_of_actions(step, timeline, *role, group, lanes.texts);
-    add_updates(lane, step, timeline, role->rank, lanes.texts);
+    Lane lane = lane_of_actions(step, timeline, *role, group, sources);
+    add_updates(lane, step, timeline, role->rank, sources);
     lanes.lanes.push_back(std::move(lane));
-    Lane sends = lane_of_sends(step, timeline, role->rank, group, lanes.texts);
+    Lane sends = lane_of_sends(step, timeline, role->rank, group, sources);
     if (!sends.boxes.empty()) lanes.lanes.push_back(std::move(sends));
   }
   std::string description = fmt::format(
@@ -160,9 +181,11 @@ Figure pipeline_figure(const StepProgram& step, const Timeline& timeline, const 
 
 Figure schedule_figure(const Schedule& schedule, const StageTimes& times, Time unit,
                        const FigureSize& size) {
-  const StepTimes steps = step_times(schedule, times);
+  const ScheduleTimes steps = step_times(schedule, times);
+  Sources sources;
   Lanes lanes;
   lanes.whole = steps.makespan * unit;
+  lanes.tell = [&](std::uint32_t number) { return Sources::action_words(*sources[number].action); };
   for (std::size_t r = 0; r < std::min(schedule.ranks.size(), most_ranks); ++r) {
     Lane lane{fmt::format("pipeline rank {}", r), "", 22, {}};
     Chunks chunks;
@@ -170,8 +193,9 @@ Figure schedule_figure(const Schedule& schedule, const StageTimes& times, Time u
       const std::optional<Action>& action = schedule.ranks[r][c];
       if (!action || steps.begin[r][c] < 0) continue;
       const Time begin = steps.begin[r][c] * unit;
-      lane.boxes.push_back(box_of(lanes.texts, *action, chunks.is_odd(action->stage), begin,
-                                  begin + times.of(action->kind) * unit));
+      lane.boxes.push_back({begin, begin + times.of(action->kind) * unit,
+                            paint_of(action->kind, chunks.is_odd(action->stage)),
+                            sources.add({*action, no_op})});
     }
     lanes.lanes.push_back(std::move(lane));
   }

@@ -83,7 +83,7 @@ void draw_roofs(Svg& svg, const PlotFrame& frame, const std::vector<Roof>& roofs
     const double ridge = std::clamp(roof.rate / bandwidth, frame.x.low, frame.x.high);
     if (roof.rate < frame.y.low || roof.rate > frame.y.high) continue;
     svg.line(frame.x(ridge), frame.y(roof.rate), frame.x.end, frame.y(roof.rate), "hl");
-    svg.text(frame.x.end - 4, frame.y(roof.rate) - 5, "tx e sm",
+    svg.text(frame.x(ridge) + 6, frame.y(roof.rate) - 5, "tx sm",
              fmt::format("{}: {}FLOP/s", roof.name, short_number(roof.rate)));
     highest = std::max(highest, roof.rate);
   }
@@ -91,7 +91,8 @@ void draw_roofs(Svg& svg, const PlotFrame& frame, const std::vector<Roof>& roofs
   const double high = std::min(frame.x.high, highest / bandwidth);
   if (low >= high) return;
   svg.line(frame.x(low), frame.y(low * bandwidth), frame.x(high), frame.y(high * bandwidth), "hl");
-  svg.text(frame.x(low) + 8, frame.y(low * bandwidth * 1.6), "tx sm",
+  const double middle = std::sqrt(low * high);
+  svg.text(frame.x(middle) + 10, frame.y(middle * bandwidth) + 14, "tx sm",
            fmt::format("memory: {}", readable(device.memory_bandwidth)));
 }
 

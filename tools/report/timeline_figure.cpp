@@ -15,7 +15,7 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::size_t most_groups = 24, most_data = 50'000;
+constexpr std::size_t most_groups = 24, most_lanes = 96, most_data = 30'000;
 constexpr double kernel_height = 20, exchange_height = 13;
 
 using LaneKey = std::pair<std::size_t, std::size_t>;  // group, then order within it
@@ -62,6 +62,11 @@ Figure finished(Draft& draft, std::string description, const FigureSize& size) {
   Figure figure{"timeline", "Timeline", std::move(description), "", {}, ""};
   figure.table = table_of(draft.made, draft.lanes.whole);
   draft.add_up();
+  std::vector<Lane>& lanes = draft.lanes.lanes;
+  if (lanes.size() > most_lanes) {
+    figure.description += fmt::format(" The first {} of {} lanes.", most_lanes, lanes.size());
+    lanes.resize(most_lanes);
+  }
   figure.svg = draw_lanes(draft.lanes, size, figure.title, figure.description);
   figure.data = lanes_data(draft.lanes, most_data);
   return figure;
@@ -71,6 +76,11 @@ class StepDraft {
  public:
   StepDraft(const StepProgram& step, const Timeline& timeline) : step_{step}, timeline_{timeline} {
     draft_.lanes.whole = timeline.makespan;
+    draft_.lanes.tell = [this](std::uint32_t op) {
+      const auto id = static_cast<OpId>(op);
+      return BoxWords{step_.program.names()[step_.program[id].label.name], op_words(step_, id),
+                      wait_words(step_, timeline_, id)};
+    };
     const std::size_t count = std::min(step.roles.size(), most_groups);
     for (std::size_t r = 0; r < count; ++r) {
       const Role& role = step.roles[r];
@@ -105,7 +115,7 @@ class StepDraft {
     const Dimension dimension = step_.tags[index(id)].dimension;
     for (const Rank rank : way.others)
       box(id, rank, 3 + static_cast<std::size_t>(dimension),
-          fmt::format("{} exchange", to_string(dimension)));
+          fmt::format("{} exchange", short_name(dimension)));
   }
 
   void box(OpId id, Rank rank, std::size_t order, std::string_view name) {
@@ -113,11 +123,8 @@ class StepDraft {
     if (group == group_of_.end()) return;
     const Timeline::Span& span = timeline_.spans[index(id)];
     const OpTag& tag = step_.tags[index(id)];
-    LaneBox box{span.begin, span.end, paint_of(tag.phase, order > 0)};
-    Texts& texts = draft_.lanes.texts;
-    box.label = texts.add(step_.program.names()[step_.program[id].label.name]);
-    box.words = texts.add(op_words(step_, id));
-    box.waited = texts.add(wait_words(step_, timeline_, id));
+    const LaneBox box{span.begin, span.end, paint_of(tag.phase, order > 0),
+                      static_cast<std::uint32_t>(index(id))};
     draft_.lane({group->second, order}, names_[group->second], name).boxes.push_back(box);
   }
 
@@ -141,20 +148,24 @@ Figure timeline_figure(const Program& program, const Timeline& timeline, const F
   for (const Program::Op& op : program.ops()) ranks.insert(op.rank);
   const std::size_t all = ranks.size();
   while (ranks.size() > most_groups) ranks.erase(std::prev(ranks.end()));
-  Texts& texts = draft.lanes.texts;
+  draft.lanes.tell = [&](std::uint32_t number) {
+    const auto id = static_cast<OpId>(number);
+    const Program::Op& op = program[id];
+    BoxWords words{program.names()[op.label.name], program.label(id),
+                   wait_words(program, timeline, id)};
+    if (op.kind == WorkKind::transfer)
+      words.words +=
+          fmt::format(" to rank {}, {}", index(program[program.transfer(op).connection].target),
+                      readable(program.transfer(op).size));
+    return words;
+  };
   for (std::size_t i = 0; i < program.size(); ++i) {
     const Program::Op& op = program.ops()[i];
     const Timeline::Span& span = timeline.spans[i];
     if (op.kind == WorkKind::marker || span.begin >= span.end || !ranks.contains(op.rank)) continue;
     const bool computes = op.kind == WorkKind::compute;
-    LaneBox box{span.begin, span.end, computes ? Paint::forward : Paint::communication};
-    box.label = texts.add(program.names()[op.label.name]);
-    box.words = texts.add(program.label(static_cast<OpId>(i)));
-    if (op.kind == WorkKind::transfer)
-      box.words = texts.add(fmt::format("{} to rank {}, {}", program.label(static_cast<OpId>(i)),
-                                        index(program[program.transfer(op).connection].target),
-                                        readable(program.transfer(op).size)));
-    box.waited = texts.add(wait_words(program, timeline, static_cast<OpId>(i)));
+    const LaneBox box{span.begin, span.end, computes ? Paint::forward : Paint::communication,
+                      static_cast<std::uint32_t>(i)};
     draft
         .lane({index(op.rank), index(op.stream)}, fmt::format("rank {}", index(op.rank)),
               stream_name(op.stream))

@@ -1,0 +1,45 @@
+// The job this process is a rank of, when mpirun started it. One object for the life of a process;
+// nobody outside kernels/comm sees a type of MPI.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/ids.hpp"
+#include "sim/units.hpp"
+
+namespace rehearse {
+
+class MpiWorld {
+ public:
+  MpiWorld();  // MPI_Init_thread: only one thread at a time will call MPI
+  ~MpiWorld();
+  MpiWorld(const MpiWorld&) = delete;
+  MpiWorld& operator=(const MpiWorld&) = delete;
+
+  Rank rank() const { return rank_; }
+  std::size_t size() const { return hosts_.size(); }
+  /// "rank 3 (host7)", for messages.
+  std::string name(Rank rank) const;
+  /// This process's clock minus rank 0's; zero where both run on one machine.
+  Time clock_ahead() const { return clock_ahead_; }
+
+  /// Waiting for the others; meanwhile this is called again and again.
+  using Meanwhile = std::function<void()>;
+  void barrier(const Meanwhile& meanwhile) const;
+  /// Every rank's text, by rank; on every rank.
+  std::vector<std::string> gather(const std::string& mine) const;
+  /// Element by element the largest of all ranks'.
+  void largest(std::vector<std::int64_t>& values, const Meanwhile& meanwhile) const;
+
+ private:
+  void synchronise_clocks();
+
+  Rank rank_{};
+  std::vector<std::string> hosts_;  // by rank
+  Time clock_ahead_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,85 @@
+// How long each buffer must be is read off the program; each begins where CUDA would align it.
+#include "kernels/cuda_memory.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+#include "kernels/cuda_try.hpp"
+#include "sim/assert.hpp"
+
+namespace rehearse {
+
+namespace {
+
+template <class See>
+void for_each_slice(const Program& program, const Program::Op& op, See see) {
+  if (op.kind == WorkKind::compute) {
+    for (const Access& access : program.accesses(op)) see(op.rank, access.slice);
+  } else if (op.kind == WorkKind::transfer) {
+    const Transfer& work = program.transfer(op);
+    const Connection& way = program[work.connection];
+    using Shape = Connection::Shape;
+    if (way.shape != Shape::switch_reduce) see(way.source, work.source());
+    if (way.shape != Shape::multicast) see(way.target, work.target());
+    for (const Rank other : way.others)
+      see(other, way.shape == Shape::multicast ? work.target() : work.source());
+  } else if (op.kind == WorkKind::collective) {
+    for (const Rank rank : program.collective(op).group) {
+      see(rank, program.collective(op).data);
+      see(rank, program.collective(op).result);
+    }
+  }
+}
+
+}  // namespace
+
+CudaMemory::CudaMemory(const Program& program, std::vector<int> device_of,
+                       std::span<const Place> more)
+    : device_of_{std::move(device_of)} {
+  const auto see = [&](Rank rank, const Slice& slice) {
+    ASSERT(index(rank) < device_of_.size());
+    std::size_t& size = rooms_[{rank, slice.buffer}].size;
+    size = std::max(size, static_cast<std::size_t>((slice.offset + slice.size).count()));
+  };
+  for (const Program::Op& op : program.ops()) for_each_slice(program, op, see);
+  for (const Place& place : more) see(place.rank, place.slice);
+  constexpr std::size_t alignment = 256;
+  std::map<int, std::size_t> used;
+  for (auto& [where, room] : rooms_) {
+    std::size_t& top = used[device_of_[index(where.first)]];
+    room.begin = top;
+    top += (room.size + alignment - 1) / alignment * alignment;
+  }
+  for (const auto& [device, bytes] : used) blocks_[device] = make_block(device, bytes);
+}
+
+std::span<std::byte> CudaMemory::at(Rank rank, const Slice& slice) const {
+  if (slice.size == Bytes{0}) return {};
+  const auto found = rooms_.find({rank, slice.buffer});
+  ASSERT(found != rooms_.end());
+  const auto begin = static_cast<std::size_t>(slice.offset.count());
+  const auto size = static_cast<std::size_t>(slice.size.count());
+  ASSERT(begin <= found->second.size && size <= found->second.size - begin);
+  std::byte* block = blocks_.at(device_of(rank)).get();
+  return {block + found->second.begin + begin, size};
+}
+
+void CudaMemory::load(Rank rank, const Slice& slice, std::span<const std::byte> bytes) const {
+  const std::span<std::byte> target = at(rank, slice);
+  ASSERT(target.size() == bytes.size());
+  if (bytes.empty()) return;
+  CUDA_TRY(cudaSetDevice(device_of(rank)));
+  CUDA_TRY(cudaMemcpy(target.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+}
+
+std::vector<std::byte> CudaMemory::read(Rank rank, const Slice& slice) const {
+  const std::span<const std::byte> source = at(rank, slice);
+  std::vector<std::byte> bytes(source.size());
+  if (bytes.empty()) return bytes;
+  CUDA_TRY(cudaSetDevice(device_of(rank)));
+  CUDA_TRY(cudaMemcpy(bytes.data(), source.data(), bytes.size(), cudaMemcpyDeviceToHost));
+  return bytes;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,147 @@
+# A small cluster of network namespaces: hosts, racks and a spine joined by veth pairs, every link
+# shaped by tc. Nothing of it can be reached from outside, and nothing stays behind.
+#
+#   h0 h1 h2 h3   h4 h5 h6 h7      a link: 200 Mbit/s each way
+#    └──┴─┬┴──┘    └──┴─┬┴──┘
+#       rack0 ──spine── rack1      an uplink: 200 Mbit/s for 4 hosts, 4:1
+import atexit
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+SKIPPED = 77
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def run(*words, check=True, quiet=True):
+    return subprocess.run(words, check=check, text=True,
+                          stdout=subprocess.DEVNULL if quiet else None,
+                          stderr=subprocess.DEVNULL if quiet and not check else None)
+
+
+class Cluster:
+    """Hosts h0, h1, …, in racks of `hosts_a_rack`; torn down whatever happens."""
+
+    def __init__(self, folder, racks=2, hosts_a_rack=4, link_mbit=200, uplink_mbit=200):
+        self.prefix = f"rh{os.getpid()}"
+        self.folder = folder
+        self.racks, self.hosts_a_rack = racks, hosts_a_rack
+        self.link_mbit, self.uplink_mbit = link_mbit, uplink_mbit
+        self.made = []
+        atexit.register(self.tear_down)
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(name, lambda number, frame: sys.exit(128 + number))
+        self.build()
+
+    def host(self, number):
+        return f"{self.prefix}-h{number}"
+
+    @staticmethod
+    def address(number):
+        return f"10.77.0.{number + 1}"
+
+    def namespace(self, name):
+        run("ip", "netns", "add", name)
+        self.made.append(name)
+        run("ip", "-n", name, "link", "set", "lo", "up")
+
+    def switch(self, name):
+        self.namespace(name)
+        run("ip", "-n", name, "link", "add", "br0", "type", "bridge")
+        run("ip", "-n", name, "link", "set", "br0", "up")
+
+    def shape(self, name, device, mbit):
+        # A small bucket: else the first 64 KiB of every message would pass at full speed.
+        run("tc", "-n", name, "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{mbit}mbit",
+            "burst", "10kb", "latency", "200ms")
+
+    def cable(self, one, one_device, other, other_device, mbit):
+        run("ip", "-n", one, "link", "add", one_device, "type", "veth", "peer", "name",
+            other_device, "netns", other)
+        for name, device in ((one, one_device), (other, other_device)):
+            run("ip", "-n", name, "link", "set", device, "up")
+            # No offloading: shaped are packets as they would be on a wire.
+            run("ip", "netns", "exec", name, "ethtool", "-K", device, "gso", "off", "tso", "off",
+                "gro", "off", check=False)
+            self.shape(name, device, mbit)
+
+    def build(self):
+        spine = f"{self.prefix}-spine"
+        self.switch(spine)
+        for rack in range(self.racks):
+            leaf = f"{self.prefix}-rack{rack}"
+            self.switch(leaf)
+            self.cable(leaf, "trunk", spine, f"down{rack}", self.uplink_mbit)
+            run("ip", "-n", leaf, "link", "set", "trunk", "master", "br0")
+            run("ip", "-n", spine, "link", "set", f"down{rack}", "master", "br0")
+            for i in range(self.hosts_a_rack):
+                number = rack * self.hosts_a_rack + i
+                host = self.host(number)
+                self.namespace(host)
+                self.cable(host, "eth0", leaf, f"h{i}", self.link_mbit)
+                run("ip", "-n", leaf, "link", "set", f"h{i}", "master", "br0")
+                run("ip", "-n", host, "address", "add", f"{self.address(number)}/24", "dev", "eth0")
+        self.write_agent()
+
+    def write_agent(self):
+        # Open MPI calls it with an address and a command; each host has a name of its own, or the
+        # ranks would believe to share memory.
+        self.agent = os.path.join(self.folder, "agent")
+        with open(self.agent, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n# Enters the namespace of a host and starts a daemon there.\n"
+                       "address=$1; shift\nnumber=$((${address##*.} - 1))\n"
+                       f"host={self.prefix}-h$number\n"
+                       "exec ip netns exec \"$host\" unshare --uts "
+                       "sh -c 'hostname \"$0\"; exec sh -c \"$1\"' \"$host\" \"$*\"\n")
+        os.chmod(self.agent, 0o755)
+
+    def mpirun(self, hosts, command, timeout=300, **options):
+        """Runs a command with one rank on each of the hosts; mpirun itself on the first."""
+        addresses = ",".join(self.address(h) for h in hosts)
+        words = ["ip", "netns", "exec", self.host(hosts[0]), "unshare", "--uts", "sh", "-c",
+                 "hostname \"$0\"; exec \"$@\"", self.host(hosts[0]), "mpirun", "--host", addresses,
+                 "-n", str(len(hosts)), "--oversubscribe", "--bind-to", "none",
+                 "--mca", "plm_rsh_agent", self.agent, "--mca", "btl", "tcp,self",
+                 "--mca", "btl_tcp_if_include", "10.77.0.0/24",
+                 "--mca", "oob_tcp_if_include", "10.77.0.0/24",
+                 "--mca", "mpi_yield_when_idle", "1", *command]
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1",
+                           OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TMPDIR=self.folder)
+        return subprocess.run(words, text=True, capture_output=True, timeout=timeout,
+                              env=environment, check=False, **options)
+
+    def tear_down(self):
+        for name in reversed(self.made):
+            pids = subprocess.run(("ip", "netns", "pids", name), text=True, capture_output=True,
+                                  check=False).stdout.split()
+            for pid in pids:
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except (ProcessLookupError, ValueError):
+                    pass
+            run("ip", "netns", "delete", name, check=False)
+        self.made = []
+
+
+def make_or_skip(folder, **shape):
+    """A cluster, or the end with 77 where one may not be made."""
+    if os.geteuid() != 0:
+        skip("network namespaces need root")
+    for tool in ("ip", "tc", "mpirun", "unshare"):
+        if shutil.which(tool) is None:
+            skip(f"there is no {tool}")
+    probe = f"rh{os.getpid()}-probe"
+    made = subprocess.run(("ip", "netns", "add", probe), capture_output=True, check=False)
+    run("ip", "netns", "delete", probe, check=False)
+    if made.returncode != 0:
+        skip("network namespaces may not be made here")
+    try:
+        return Cluster(folder, **shape)
+    except subprocess.CalledProcessError as error:
+        skip(f"this system cannot shape links: {' '.join(error.cmd)}")

@@ -1,0 +1,151 @@
+// The executor by itself: any program that cannot race gives the bytes of a run in program order,
+// on streams, queues and posted connections; paced computes wait; failures end the run.
+#include "kernels/host_executor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "sim/cost_model.hpp"
+#include "sim/error.hpp"
+#include "sim/verify.hpp"
+#include "tests/host/spans.hpp"
+#include "tests/support/interpreter.hpp"
+#include "tests/support/random_slices.hpp"
+#include "topology/generators.hpp"
+
+namespace rehearse {
+namespace {
+
+constexpr std::size_t ranks = 4;
+
+Stream random_stream(Draw& draw) {
+  return draw.once_in(4) ? queue_lane(draw.below(2)) : static_cast<Stream>(draw.below(5));
+}
+
+ConnectionId random_way(Draw& draw, Program& program) {
+  Connection way{.source = static_cast<Rank>(draw.below(ranks)),
+                 .target = static_cast<Rank>(draw.below(ranks)),
+                 .posted = draw.once_in(2)};
+  if (draw.once_in(4)) {
+    way.shape = Connection::Shape::multicast;
+    way.others = {Rank{0}, Rank{2}, Rank{3}};
+  }
+  return program.connect(way);
+}
+
+/// Copies between small slices; whatever conflicts with an op before it waits for that.
+Program random_copies(Draw& draw, std::size_t ops) {
+  Program program;
+  const Label label{program.name("copy")};
+  while (program.size() < ops) {
+    std::vector<OpId> after;
+    if (draw.once_in(8)) {
+      program.add_marker(static_cast<Rank>(draw.below(ranks)), random_stream(draw), label, after);
+      continue;
+    }
+    const Bytes size{static_cast<std::int64_t>(draw.below(40))};
+    const auto offset = [&] { return Bytes{static_cast<std::int64_t>(draw.below(64))}; };
+    Transfer work{.connection = random_way(draw, program),
+                  .source_buffer = static_cast<Buffer>(draw.below(2)),
+                  .target_buffer = static_cast<Buffer>(2 + draw.below(2)),
+                  .source_offset = offset(),
+                  .target_offset = offset(),
+                  .size = size,
+                  .wire = size};
+    if (draw.once_in(2)) std::swap(work.source_buffer, work.target_buffer);
+    const OpId id = program.add_transfer(random_stream(draw), label, work, after);
+    for (std::size_t i = 0; i < index(id); ++i)
+      for (const Touch& mine : touches_of(program, id))
+        for (const Touch& theirs : touches_of(program, static_cast<OpId>(i)))
+          if (conflict(mine, theirs)) after.push_back(static_cast<OpId>(i));
+    program.set_after(id, after);
+  }
+  return program;
+}
+
+TEST(HostExecutor, GivesTheBytesOfProgramOrder) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Draw draw(seed);
+    const Program program = random_copies(draw, 120);
+    ASSERT_FALSE(verify(program)) << "seed " << seed;
+    HostMemory memory(program);
+    Interpreter numbers(program, Bytes{1});
+    for (std::size_t r = 0; r < ranks; ++r)
+      for (std::uint32_t b = 0; b < 4; ++b) {
+        const std::span<std::byte> bytes = memory.buffer(static_cast<Rank>(r), Buffer{b});
+        auto& same = numbers.buffer(static_cast<Rank>(r), Buffer{b}, bytes.size());
+        for (std::size_t i = 0; i < bytes.size(); ++i)
+          bytes[i] = static_cast<std::byte>(same[i] = static_cast<std::int64_t>(draw.below(256)));
+      }
+    expect_possible(program, HostExecutor(memory).run(program));
+    numbers.run();
+    for (std::size_t r = 0; r < ranks; ++r)
+      for (std::uint32_t b = 0; b < 4; ++b) {
+        const std::span<std::byte> bytes = memory.buffer(static_cast<Rank>(r), Buffer{b});
+        for (std::size_t i = 0; i < bytes.size(); ++i)
+          ASSERT_EQ(std::to_integer<int>(bytes[i]),
+                    numbers.buffer(static_cast<Rank>(r), Buffer{b})[i])
+              << "seed " << seed << ", rank " << r << ", buffer " << b << ", byte " << i;
+      }
+  }
+}
+
+TEST(HostExecutor, MissingEdgeIsCaughtByVerify) {
+  Draw draw(5);
+  std::size_t caught = 0;
+  for (int round = 0; round < 20; ++round) {
+    Program program = random_copies(draw, 40);
+    ASSERT_FALSE(verify(program));
+    for (std::size_t i = program.size(); i-- > 0;) program.set_after(static_cast<OpId>(i), {});
+    caught += verify(program).has_value();
+  }
+  EXPECT_EQ(caught, 20U);
+}
+
+TEST(HostExecutor, PacedComputesWaitSideBySide) {
+  Program program;
+  const Label label{program.name("kernel")};
+  const Time each = 3000_us;
+  // Two streams and two ops of one queue: the streams side by side, the queue one by one.
+  for (const Stream stream : {Stream::compute, Stream::copy, queue_lane(0), queue_lane(0)})
+    program.add_compute(Rank{0}, stream, label, {.fixed = each}, {});
+  HostMemory memory(program);
+  const Topology machine = star(2, {50.0_GBps, 1_us});
+  HostExecutor executor(
+      memory, {.compute = HostCompute::paced, .pace = modelled_pace(program, machine, Roofline{})});
+  const Timeline timeline = executor.run(program);
+  expect_possible(program, timeline);
+  for (const Timeline::Span& span : timeline.spans) EXPECT_GE(span.end - span.begin, each);
+  EXPECT_GE(timeline.makespan, 2 * each);
+  EXPECT_LT(timeline.spans[1].begin, timeline.spans[0].end);
+  EXPECT_GE(timeline.spans[3].begin, timeline.spans[2].end);
+}
+
+TEST(HostExecutor, NamesACircle) {
+  Program program;
+  const Label label{program.name("marker")};
+  program.add_marker(Rank{0}, Stream::compute, label, {});
+  program.add_marker(Rank{1}, Stream::compute, label, std::array{OpId{0}});
+  program.set_after(OpId{0}, std::array{OpId{1}});
+  HostMemory memory(program);
+  EXPECT_THROW(HostExecutor(memory).run(program), CheckFailed);
+}
+
+TEST(HostExecutor, StopsWhenAsked) {
+  Program program;
+  const Label label{program.name("kernel")};
+  OpId last = program.add_compute(Rank{0}, Stream::compute, label, {}, {});
+  program.add_marker(Rank{1}, Stream::compute, label, std::array{last});
+  HostMemory memory(program);
+  const auto start = std::chrono::steady_clock::now();
+  const auto since = [&] { return std::chrono::steady_clock::now() - start; };
+  HostExecutor executor(memory, {.compute = HostCompute::paced,
+                                 .pace = {60'000'000_us, Time{}},
+                                 .stop = [&] { return since() > std::chrono::milliseconds(20); }});
+  EXPECT_THROW(executor.run(program), DeviceError);
+  EXPECT_LT(since(), std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace rehearse

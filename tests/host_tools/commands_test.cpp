@@ -1,0 +1,173 @@
+// `bench --backend host`, `run`, `compare` and `calibrate` as scripts see them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/shell.hpp"
+
+namespace rehearse {
+namespace {
+
+constexpr const char* scenario = R"(schema = 1
+title = "Two ranks"
+[model]
+model_type = "mlp"
+layer_sizes = [64, 64, 10]
+[cluster]
+name = "machine.toml"
+[training]
+micro_batch_size = 16
+dtype = "fp32"
+optimizer = "sgd"
+)";
+
+constexpr const char* machine = R"(schema = 1
+name = "two threads"
+[accelerator]
+name = "a core"
+memory = "8GB"
+memory_bandwidth = "10GB/s"
+[accelerator.peak]
+fp32 = "50GFLOPS"
+[node]
+kind = "fully_connected"
+gpus = 2
+bandwidth = "4GB/s"
+latency = "2us"
+)";
+
+Outcome run_it(const std::string& words) { return shell("$R " + words); }
+
+class HostCommands : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "scenario.toml") << scenario;
+    std::ofstream(folder_ / "machine.toml") << machine;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  nlohmann::json read_json(const std::string& name) const {
+    std::ifstream file(folder_ / name);
+    return nlohmann::json::parse(file, nullptr, false);
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(HostCommands, BenchMeasuresAndFindsNothingWrong) {
+  const Outcome done = run_it(
+      "bench all_reduce --backend host -g 3 -b 4 -e 64K -f 128 -n 3 --json " + path("bench.json"));
+  ASSERT_EQ(done.exit_code, 0) << done.text;
+  EXPECT_NE(done.text.find("3 threads, measured"), std::string::npos) << done.text;
+  EXPECT_NE(done.text.find("# Out of bounds values : 0 OK"), std::string::npos);
+  const nlohmann::json told = read_json("bench.json");
+  EXPECT_GE(told["rows"].size(), 6u);
+  for (const auto& row : told["rows"]) {
+    EXPECT_EQ(row["wrong"], 0);
+    EXPECT_GT(row["time_us"], 0);
+  }
+}
+
+TEST_F(HostCommands, RunPacedSaysSoAndTakesAtLeastItsComputes) {
+  const Outcome done =
+      run_it("run " + path("scenario.toml") + " --backend host --compute paced --steps 3 --json " +
+             path("run.json") + " --trace " + path("run.trace.json"));
+  ASSERT_EQ(done.exit_code, 0) << done.text;
+  EXPECT_NE(done.text.find("PACED"), std::string::npos) << done.text;
+  const nlohmann::json told = read_json("run.json");
+  EXPECT_EQ(told["compute"], "paced");
+  EXPECT_EQ(told["steps"].size(), 3u);
+  EXPECT_GT(told["mean_over_ranks"]["compute_ms"], 0);
+  EXPECT_GE(told["step_ms"], told["mean_over_ranks"]["compute_ms"]);
+  // A trace of a run and one of a prediction have the same kernels.
+  ASSERT_EQ(run_it("predict " + path("scenario.toml") + " --no-fold --no-advice --trace " +
+                   path("predicted.json"))
+                .exit_code,
+            0);
+  const Outcome compared = run_it("compare " + path("predicted.json") + " " +
+                                  path("run.trace.json") + " --json " + path("compared.json"));
+  ASSERT_EQ(compared.exit_code, 0) << compared.text;
+  const nlohmann::json both = read_json("compared.json");
+  for (const auto& row : both["phases"]) {
+    EXPECT_GT(row["predicted_ms"], 0) << row;
+    EXPECT_GT(row["measured_ms"], 0) << row;
+  }
+  ASSERT_EQ(both["collectives"].size(), 1u) << both;
+  EXPECT_GT(both["collectives"][0]["predicted_ms"], 0);
+  EXPECT_GT(both["collectives"][0]["measured_ms"], 0);
+}
+
+TEST_F(HostCommands, RunTrains) {
+  const Outcome done = run_it("run " + path("scenario.toml") + " --backend host --steps 5 --json " +
+                              path("run.json"));
+  ASSERT_EQ(done.exit_code, 0) << done.text;
+  const nlohmann::json steps = read_json("run.json")["steps"];
+  ASSERT_EQ(steps.size(), 5u);
+  for (const auto& step : steps) {  // ten classes: about ln 10 at the beginning
+    EXPECT_GT(step["loss"], 0.5) << step;
+    EXPECT_LT(step["loss"], 5.0) << step;
+  }
+}
+
+TEST_F(HostCommands, CompareRunsAScenario) {
+  const Outcome done =
+      run_it("compare " + path("scenario.toml") + " --backend host --steps 2 --json " +
+             path("compared.json") + " --trace " + path("both.json"));
+  ASSERT_EQ(done.exit_code, 0) << done.text;
+  EXPECT_NE(done.text.find("the largest errors"), std::string::npos) << done.text;
+  const nlohmann::json told = read_json("compared.json");
+  EXPECT_GT(told["step"]["measured_ms"], 0);
+  EXPECT_LE(told["largest_errors"].size(), 10u);
+  EXPECT_GT(read_json("both.json")["traceEvents"].size(), 20u);
+}
+
+TEST_F(HostCommands, CalibrateWritesAProfileThatPredictTakes) {
+  const Outcome done = run_it("calibrate --backend host --cluster " + path("machine.toml") +
+                              " --largest 256KiB --scenario " + path("scenario.toml") + " -o " +
+                              path("profile.toml"));
+  ASSERT_EQ(done.exit_code, 0) << done.text;
+  const Outcome predicted =
+      run_it("predict " + path("scenario.toml") + " --set calibration=" + path("profile.toml"));
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.text;
+  EXPECT_NE(predicted.text.find("2 threads"), std::string::npos) << predicted.text;
+}
+
+TEST_F(HostCommands, WithoutAGpuThereIsNothingToRunOn) {
+  for (const std::string& words :
+       std::vector<std::string>{"run " + path("scenario.toml") + " --backend cuda",
+                                "calibrate --backend cuda -o " + path("profile.toml"),
+                                "bench all_reduce --backend cuda"}) {
+    const Outcome done = run_it(words);
+    EXPECT_EQ(done.exit_code, 77) << words;
+    EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << done.text;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "profile.toml"));
+}
+
+TEST_F(HostCommands, MistakesAreOneLine) {
+  const std::string file = path("scenario.toml");
+  for (const std::string& words :
+       std::vector<std::string>{"run " + file, "run " + file + " --backend moon",
+                                "run " + file + " --backend host --compute fast",
+                                "run " + file + " --backend host --compute paced --steps 0",
+                                "compare " + file, std::string("compare nothing.json nothing.json"),
+                                std::string("bench all_reduce --backend host -d int32"),
+                                std::string("bench all_reduce --backend host --algorithm nvls"),
+                                "calibrate --cluster " + path("machine.toml") + " -o -",
+                                "calibrate --backend host --cluster dgx-h200x -o -"}) {
+    const Outcome done = run_it(words);
+    EXPECT_EQ(done.exit_code, 2) << words << "\n" << done.text;
+    EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << words << "\n"
+                                                                       << done.text;
+  }
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,78 @@
+// `rehearse calibrate`: measures on real ranks what the cost model needs, or takes it from logs of
+// nccl-tests, and writes a profile.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "sim/error.hpp"
+#include "sim/quantity_text.hpp"
+#include "tools/calibrate.hpp"
+#include "tools/commands.hpp"
+#include "tools/counts.hpp"
+#include "tools/output_file.hpp"
+#include "topology/cluster.hpp"
+
+namespace rehearse {
+
+namespace {
+
+struct Options {
+  std::string backend, cluster, output, name, collective = "all_reduce", largest = "16MiB";
+  std::vector<std::string> logs, scenarios;
+  std::optional<std::int64_t> nodes, gpus_per_node;
+  bool quiet = false;
+};
+
+Profile profile_of(const Options& options, const Topology& topology) {
+  if (!options.logs.empty())
+    return calibrate_from_logs({topology, options.logs, options.collective, options.quiet});
+  return calibrate_on_host(
+      {topology, options.scenarios, parse_bytes(options.largest), options.quiet});
+}
+
+void calibrate(const Options& options) {
+  if (options.logs.empty() == options.backend.empty())
+    throw InputError(
+        "calibrate measures with --backend host, or reads logs with --from: one of them");
+  if (options.backend == "cuda")
+    throw NothingToRunOn("--backend cuda: this build cannot run on GPUs");
+  if (!options.backend.empty() && options.backend != "host")
+    throw InputError(fmt::format("unknown backend '{}'; there are host and cuda", options.backend));
+  if (options.cluster.empty())
+    throw InputError("--cluster is required; see 'rehearse calibrate --help'");
+  const Topology topology = load_cluster(
+      options.cluster,
+      {counted("--nodes", options.nodes), counted("--gpus-per-node", options.gpus_per_node)});
+  if (topology.rank_count() < 2)
+    throw InputError(options.cluster + ": a link has two ends, and the machine has one rank");
+  Profile profile = profile_of(options, topology);
+  if (is_another_process()) return;
+  profile.calibration.name = options.name;
+  write_output(options.output, profile_text(std::move(profile)));
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      app.add_subcommand("calibrate", "Measure a machine and write a profile that predict takes");
+  command->add_option("--backend", options->backend,
+                      "host: measure here, by threads or the processes of mpirun");
+  command->add_option("--from", options->logs, "Logs of nccl-tests instead, text or JSON");
+  command->add_option("--cluster", options->cluster, "The machine: a catalog name or a file");
+  command->add_option("--nodes", options->nodes, "Instead of the cluster's own number");
+  command->add_option("--gpus-per-node,-g", options->gpus_per_node, "Likewise");
+  command->add_option("--scenario", options->scenarios, "Measure the matrix products of these");
+  command->add_option("--largest", options->largest, "The longest message (16MiB)");
+  command->add_option("--collective", options->collective, "What the logs are of (all_reduce)");
+  command->add_option("--name", options->name, "What the profile is called (measured)");
+  command->add_option("-o,--output", options->output, "The profile; - is standard output")
+      ->required();
+  command->add_flag("--quiet", options->quiet, "No progress line");
+  options->name = "measured";
+  command->callback([options] { calibrate(*options); });
+}
+
+}  // namespace rehearse

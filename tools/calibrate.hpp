@@ -1,0 +1,33 @@
+// The two ways to a calibration profile: measurements on real ranks, and logs of nccl-tests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/host_ranks.hpp"
+#include "tools/profile.hpp"
+#include "topology/topology.hpp"
+
+namespace rehearse {
+
+struct HostCalibration {
+  const Topology& topology;
+  std::vector<std::string> scenarios;  // whose matrix products are measured
+  Bytes largest;                       // message
+  bool quiet = false;
+};
+/// Links, collectives by algorithm, products, memory-bound kernels, what communication costs
+/// compute. Ranks are those of the topology.
+Profile calibrate_on_host(const HostCalibration& what);
+
+struct LogCalibration {
+  const Topology& topology;
+  std::vector<std::string> logs;
+  std::string collective;
+  bool quiet = false;
+};
+/// Share and latency of the links that limit the collective, so that its simulated curve is the
+/// measured one.
+Profile calibrate_from_logs(const LogCalibration& what);
+
+}  // namespace rehearse

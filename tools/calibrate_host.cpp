@@ -1,0 +1,184 @@
+// Everything goes through the executor that will run the scenarios, so its own cost is in what is
+// measured.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "kernels/gemm.hpp"
+#include "sim/cost_model.hpp"
+#include "sim/error.hpp"
+#include "sim/explain.hpp"
+#include "sim/fast_simulator.hpp"
+#include "sim/shaped_roofline.hpp"
+#include "strategies/check_scenario.hpp"
+#include "strategies/predictor.hpp"
+#include "tools/bench_host.hpp"
+#include "tools/calibrate.hpp"
+#include "tools/measure_host.hpp"
+#include "tools/progress.hpp"
+
+namespace rehearse {
+
+namespace {
+
+class HostCalibrator {
+ public:
+  explicit HostCalibrator(const HostCalibration& what)
+      : what_{what}, progress_{what.quiet || !ranks_.is_first()} {
+    if (ranks_.are_processes() && ranks_.processes() != what.topology.rank_count())
+      throw InputError(fmt::format("mpirun started {} processes, and the machine has {} ranks",
+                                   ranks_.processes(), what.topology.rank_count()));
+  }
+
+  Profile run() {
+    profile_.calibration.source =
+        fmt::format("measured: {}; {}; {}", ranks_.describe(what_.topology.rank_count()),
+                    describe_this_machine(), gemm_library());
+    measure_links();
+    measure_kernels();
+    check_collectives();
+    progress_.show("");
+    return std::move(profile_);
+  }
+
+ private:
+  template <class... Args>
+  void note(fmt::format_string<Args...> format, Args&&... args) {
+    profile_.notes.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  // One pair of ranks for each kind of link that limits a way between two.
+  void measure_links() {
+    Routing routing(what_.topology);
+    std::set<LinkKind> known;
+    for (std::size_t r = 1; r < what_.topology.rank_count(); ++r) {
+      const std::vector<LinkId> route = routing.route(
+          what_.topology.device_of(Rank{0}), what_.topology.device_of(static_cast<Rank>(r)));
+      if (route.empty()) continue;
+      const LinkId slowest = *std::min_element(route.begin(), route.end(), [&](LinkId a, LinkId b) {
+        return what_.topology[a].bandwidth < what_.topology[b].bandwidth;
+      });
+      const Link& link = what_.topology[slowest];
+      if (!known.insert(link.kind).second) continue;
+      progress_.show(fmt::format("messages between rank 0 and rank {}", r));
+      add_link(measure_link(ranks_, Rank{0}, static_cast<Rank>(r), what_.largest), link,
+               route.size());
+    }
+  }
+
+  void add_link(const LinkMeasurement& measured, const Link& link, std::size_t hops) {
+    const LineFit& fit = measured.both_ways;
+    const double rate = 1 / std::max(fit.slope, 1e-15);
+    const double latency = fit.intercept / static_cast<double>(hops);
+    profile_.calibration.links.push_back(
+        {link.kind, rate / link.bandwidth.count(), Time::round(Seconds{latency})});
+    note(
+        "{} links: rank {} and rank {}, {} links apart, both directions at once: alpha {:.2f} us, "
+        "beta {:.3f} GB/s (one way: {:.2f} us, {:.3f} GB/s); a message in a row {}; {} of {} sizes "
+        "are outliers; median error {:.1f} %, worst {:.1f} %",
+        to_string(link.kind), index(measured.source), index(measured.target), hops,
+        1e6 * fit.intercept, rate * 1e-9, 1e6 * measured.one_way.intercept,
+        1e-9 / std::max(measured.one_way.slope, 1e-15), readable(measured.per_message),
+        fit.outliers, measured.samples.size(), 100 * fit.median_error, 100 * fit.worst_error);
+    for (const Sample& sample : measured.samples)
+      profile_.rows.push_back({fmt::format("message {}", sample.name),
+                               Time::round(Seconds{sample.y}),
+                               Time::round(Seconds{fit.at(sample.x)})});
+  }
+
+  std::set<std::array<std::int64_t, 4>> shapes() const {
+    std::set<std::array<std::int64_t, 4>> found;
+    for (const std::string& file : what_.scenarios) {
+      LoadedScenario loaded = load_scenario(file, {});
+      check_scenario(loaded);
+      const ShapedRoofline cost;
+      StepPredictor predictor(loaded.topology, cost);
+      const StepProgram step = predictor.whole_program(loaded.scenario, loaded.workload);
+      for (const Program::Op& op : step.program.ops()) {
+        if (op.kind != WorkKind::compute) continue;
+        const Gemm& gemm = step.program.compute(op).gemm;
+        if (gemm.m > 0) found.insert({gemm.m, gemm.n, gemm.k, gemm.batch});
+      }
+    }
+    return found;
+  }
+
+  void measure_kernels() {
+    const Device& first = what_.topology[what_.topology.device_of(Rank{0})];
+    if (first.accelerator >= what_.topology.accelerators.size()) return;
+    const Accelerator& device = what_.topology.accelerators[first.accelerator];
+    const std::size_t all = what_.topology.rank_count();
+    AcceleratorChanges changes;
+    measure_memory(device, all, changes);
+    for (const auto& [m, n, k, batch] : shapes()) {
+      progress_.show(fmt::format("product {}x{}x{}", m, n, k));
+      const KernelMeasurement one = measure_gemm(ranks_, all, {m, n, k, 1});
+      changes.measured.push_back({{Precision::fp32, m, n, k, batch}, batch * one.time});
+      note("gemm {}x{}x{}: {}, spread {:.0f} %", m, n, k, readable(one.time), 100 * one.spread);
+    }
+    if (all >= 2) {
+      progress_.show("products beside messages");
+      const Slowing slowing = measure_slowing(ranks_, {256, 256, 256, 1}, 1_MiB);
+      changes.communication_share = slowing.compute;
+      note(
+          "products beside messages lose {:.0f} % of their rate, messages beside products {:.0f} %",
+          100 * slowing.compute, 100 * slowing.communication);
+    }
+    profile_.calibration.devices.push_back({device.name, changes});
+  }
+
+  void measure_memory(const Accelerator& device, std::size_t all, AcceleratorChanges& changes) {
+    std::vector<Sample> samples;
+    for (const Bytes traffic : {64_KiB, 256_KiB, 1_MiB, 4_MiB, 16_MiB, 64_MiB}) {
+      progress_.show(fmt::format("memory, {} bytes", traffic.count()));
+      const KernelMeasurement one = measure_scale(ranks_, all, traffic);
+      samples.push_back({fmt::format("scale {} B", traffic.count()),
+                         static_cast<double>(traffic.count()), one.time.seconds().count()});
+    }
+    const LineFit fit = fit_line(samples);
+    const double rate = 1 / std::max(fit.slope, 1e-15);
+    changes.memory_efficiency = std::min(1.0, rate / device.memory_bandwidth.count());
+    changes.launch_overhead = Time::round(Seconds{fit.intercept});
+    changes.memory_ramp = Bytes{0};
+    note(
+        "memory-bound kernels: {:.2f} GB/s a rank with all ranks at work, {:.2f} us each; median "
+        "error {:.1f} %, worst {:.1f} %",
+        rate * 1e-9, 1e6 * fit.intercept, 100 * fit.median_error, 100 * fit.worst_error);
+    for (const Sample& sample : samples)
+      profile_.rows.push_back(
+          {sample.name, Time::round(Seconds{sample.y}), Time::round(Seconds{fit.at(sample.x)})});
+  }
+
+  // What was fitted on pairs, held against whole collectives: the residuals that count.
+  void check_collectives() {
+    const Topology machine = apply(profile_.calibration, what_.topology);
+    Routing measured_routing(what_.topology), routing(machine);
+    CollectiveShape shape{.kind = CollectiveKind::all_reduce};
+    for (std::size_t r = 0; r < machine.rank_count(); ++r)
+      shape.group.push_back(static_cast<Rank>(r));
+    const CollectiveJob job{.ranks = ranks_, .routing = measured_routing, .shape = shape};
+    const Roofline cost;
+    FastSimulator engine(routing, cost);
+    for (const std::string& name : runnable_algorithms(shape, what_.topology, {}))
+      for (const Bytes size : {64_KiB, 1_MiB, what_.largest}) {
+        progress_.show(fmt::format("{} all_reduce, {} bytes", name, size.count()));
+        const MeasuredCollective measured = measure(job, name, size);
+        CollectiveRehearsal rehearsal(algorithm(name), shape, routing, Detail::transfers);
+        profile_.rows.push_back({fmt::format("{} all_reduce {} B", name, size.count()),
+                                 measured.first, rehearsal.run(size, engine).time});
+      }
+  }
+
+  const HostCalibration& what_;
+  HostRanks ranks_;
+  Progress progress_;
+  Profile profile_;
+};
+
+}  // namespace
+
+Profile calibrate_on_host(const HostCalibration& what) { return HostCalibrator(what).run(); }
+
+}  // namespace rehearse

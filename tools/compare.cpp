@@ -1,0 +1,116 @@
+// `rehearse compare PREDICTED MEASURED`: two traces; or `rehearse compare SCENARIO --backend host`:
+// a prediction against a fresh run of the very same ops.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "sim/error.hpp"
+#include "sim/fast_simulator.hpp"
+#include "sim/shaped_roofline.hpp"
+#include "strategies/check_scenario.hpp"
+#include "tools/calibrated.hpp"
+#include "tools/commands.hpp"
+#include "tools/comparison.hpp"
+#include "tools/counts.hpp"
+#include "tools/interrupt.hpp"
+#include "tools/output_file.hpp"
+#include "tools/progress.hpp"
+
+namespace rehearse {
+
+namespace {
+
+struct Options {
+  std::vector<std::string> files, sets;
+  std::string backend, compute = "paced", json, trace;
+  std::int64_t steps = 5;
+  bool quiet = false;
+};
+
+void tell(const Options& options, const Comparison& comparison,
+          const std::vector<TraceSlice>& predicted, const std::vector<TraceSlice>& measured) {
+  if (options.json != "-" && options.trace != "-") fmt::print("{}", comparison_text(comparison));
+  if (!options.json.empty()) write_output(options.json, comparison_json(comparison));
+  if (options.trace.empty()) return;
+  OutputFile trace(options.trace);
+  write_slices(trace, {{"predicted", predicted}, {"measured", measured}});
+  trace.finish();
+}
+
+void compare_traces(const Options& options) {
+  const std::vector<TraceSlice> predicted = read_trace(options.files[0]);
+  const std::vector<TraceSlice> measured = read_trace(options.files[1]);
+  tell(options, compare(predicted, measured), predicted, measured);
+}
+
+void compare_with_run(const Options& options) {
+  if (options.backend != "host")
+    throw InputError(fmt::format("unknown backend '{}'; there is host", options.backend));
+  if (options.compute != "paced" && options.compute != "real")
+    throw InputError(fmt::format("--compute {} is neither 'real' nor 'paced'", options.compute));
+  LoadedScenario loaded = load_scenario(options.files[0], options.sets);
+  check_scenario(loaded);
+  loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
+  const bool is_paced = options.compute == "paced";
+  // Who only waits for a kernel's time has nothing that communication could take away.
+  if (is_paced)
+    for (Accelerator& device : loaded.topology.accelerators) device.communication_share = 0;
+  if (loaded.scenario.parameter_server.servers > 0)
+    throw InputError("parameter servers cannot be run yet; predict them");
+  const InterruptGuard interrupt;
+  const HostRanks ranks;
+  Progress progress(options.quiet || !ranks.is_first());
+  const ShapedRoofline cost;
+  StepPredictor predictor(loaded.topology, cost);
+  Routing routing{loaded.topology};
+  const HostCompute compute = is_paced ? HostCompute::paced : HostCompute::calls;
+  const HostStep step = host_step(loaded, predictor, routing, compute);
+  progress.show("predicting");
+  const Timeline predicted = FastSimulator{routing, cost}.run(step.program);
+  progress.show("running");
+  const HostSteps done = run_steps(step, loaded, ranks,
+                                   {.compute = compute,
+                                    .steps = *counted("--steps", options.steps, 100'000),
+                                    .stop = [&] { return interrupt.was_interrupted(); }});
+  progress.show("");
+  if (!ranks.is_first()) return;
+  const auto before = slices_of(step, told_of_whole(step, predicted));
+  const auto after = slices_of(step, told_of_whole(step, done.timelines[done.median]));
+  Comparison comparison = compare(before, after);
+  comparison.spread = done.spread;
+  if (options.json != "-" && options.trace != "-")
+    fmt::print("{}\npredicted with {}\nmeasured on {}, median of {} steps; computes {}\n\n",
+               loaded.scenario.title, calibration_words(loaded.scenario),
+               ranks.describe(loaded.topology.rank_count()), done.timelines.size(),
+               is_paced ? "PACED by the model: only communication is real" : "real");
+  tell(options, comparison, before, after);
+}
+
+void compare(const Options& options) {
+  if (options.json == "-" && options.trace == "-")
+    throw InputError("standard output (-) is for one of --json, --trace");
+  if (options.files.size() == 2 && options.backend.empty()) return compare_traces(options);
+  if (options.files.size() == 1 && !options.backend.empty()) return compare_with_run(options);
+  throw InputError("compare takes two traces, or one scenario with --backend host to run it on");
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command = app.add_subcommand(
+      "compare", "Predicted against measured: two traces, or a scenario against a fresh run");
+  command->add_option("FILES", options->files, "PREDICTED MEASURED, or SCENARIO")->required();
+  command->add_option("--backend", options->backend, "host: run the scenario now");
+  command->add_option("--compute", options->compute, "paced, or real");
+  command->add_option("--set", options->sets, "Change a key of the scenario; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--steps", options->steps, "How many are timed (5)");
+  command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
+  command->add_option("--trace", options->trace, "Write one trace with both timelines");
+  command->add_flag("--quiet", options->quiet, "No progress line");
+  command->callback([options] { compare(*options); });
+}
+
+}  // namespace rehearse

@@ -1,0 +1,50 @@
+// Where the ranks of a real run are: threads of this process, or the processes that mpirun started.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/host_executor.hpp"
+
+namespace rehearse {
+
+class MpiWorld;
+
+class HostRanks {
+ public:
+  HostRanks();  // joins the job when mpirun started this process
+  ~HostRanks();
+  HostRanks(const HostRanks&) = delete;
+  HostRanks& operator=(const HostRanks&) = delete;
+
+  bool are_processes() const { return world_ != nullptr; }
+  /// How many mpirun started; threads are as many as asked for, so 0.
+  std::size_t processes() const;
+  /// Which of them this is; 0 with threads.
+  std::size_t number() const;
+  /// The one that prints and writes.
+  bool is_first() const;
+  /// Whether the rank's buffers are in this process.
+  bool is_here(Rank rank) const;
+  /// "2 threads" or "8 processes on 4 hosts".
+  std::string describe(std::size_t ranks) const;
+
+  HostMemory memory(const Program& program) const;
+  /// For this very program; it and the memory must outlive the executor. InputError when mpirun
+  /// started too few processes.
+  std::unique_ptr<Executor> executor(const Program& program, HostMemory& memory,
+                                     HostOptions options) const;
+  /// The sum of what each process says; with threads just that.
+  std::int64_t sum(std::int64_t mine) const;
+  /// Every process's text, by rank.
+  std::vector<std::string> gather(const std::string& mine) const;
+
+ private:
+  std::unique_ptr<MpiWorld> world_;
+};
+
+/// Whether this process is one of several that mpirun started, and not the first.
+bool is_another_process();
+
+}  // namespace rehearse

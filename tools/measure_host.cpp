@@ -1,0 +1,213 @@
+// Small Programs, each run several times; medians of their spans.
+#include "tools/measure_host.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/kernel_list.hpp"
+
+namespace rehearse {
+
+namespace {
+
+constexpr std::size_t runs = 5;
+
+double seconds(Time time) { return time.seconds().count(); }
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+double median_makespan(const HostRanks& ranks, const Program& program) {
+  HostMemory memory = ranks.memory(program);
+  const auto executor = ranks.executor(program, memory, {});
+  executor->run(program);
+  std::vector<double> times;
+  for (std::size_t i = 0; i < runs; ++i) times.push_back(seconds(executor->run(program).makespan));
+  return median(times);
+}
+
+// Each message has bytes of its own: gradients that are sent were not sent before, and what lies in
+// the caches from the last time would look many times as fast.
+Transfer message(ConnectionId way, Bytes size, std::size_t number) {
+  const Bytes offset = static_cast<std::int64_t>(number) * size;
+  return {.connection = way,
+          .source_buffer = Buffer{0},
+          .target_buffer = Buffer{1},
+          .source_offset = offset,
+          .target_offset = offset,
+          .size = size,
+          .wire = size};
+}
+
+struct Pair {
+  Program program;
+  Label label;
+  ConnectionId there{}, back{};
+  Pair(Rank source, Rank target) {
+    label = {program.name("message")};
+    there = program.connect({.source = source, .target = target});
+    back = program.connect({.source = target, .target = source});
+  }
+};
+
+std::size_t how_many(Bytes size) { return size > 4_MiB ? 4 : size > 64_KiB ? 16 : 100; }
+
+double there_and_back(const HostRanks& ranks, Rank source, Rank target, Bytes size) {
+  Pair pair(source, target);
+  const std::size_t count = how_many(size);
+  std::vector<OpId> before;
+  for (std::size_t i = 0; i < count; ++i) {
+    const OpId id = pair.program.add_transfer(
+        Stream::comm, pair.label, message(i % 2 == 0 ? pair.there : pair.back, size, i), before);
+    before = {id};
+  }
+  return median_makespan(ranks, pair.program) / static_cast<double>(count);
+}
+
+// As in a ring: each next message waits for the one that came from the other side, and every other
+// one is added to what is there.
+double both_at_once(const HostRanks& ranks, Rank source, Rank target, Bytes size) {
+  Pair pair(source, target);
+  const std::size_t count = how_many(size);
+  std::vector<OpId> there, back;
+  for (std::size_t i = 0; i < count; ++i) {
+    Transfer forth = message(pair.there, size, i), back_again = message(pair.back, size, i);
+    forth.combine = back_again.combine = i % 2 == 0 ? Combine::sum : Combine::overwrite;
+    const OpId going = pair.program.add_transfer(Stream::comm, pair.label, forth, back);
+    const OpId coming = pair.program.add_transfer(Stream::comm, pair.label, back_again, there);
+    there = {going};
+    back = {coming};
+  }
+  return median_makespan(ranks, pair.program) / static_cast<double>(count);
+}
+
+double in_a_row(const HostRanks& ranks, Rank source, Rank target) {
+  Pair pair(source, target);
+  constexpr std::size_t count = 200;
+  for (std::size_t i = 0; i < count; ++i)
+    pair.program.add_transfer(Stream::comm, pair.label, message(pair.there, 4_B, i), {});
+  return median_makespan(ranks, pair.program) / static_cast<double>(count);
+}
+
+/// The same call `count` times in a row on each of the ranks.
+Program calls_in_rows(const KernelCall& call, std::span<const Bytes> operands, std::size_t ranks,
+                      std::size_t count) {
+  Program program;
+  const Label label{program.name("kernel")};
+  std::vector<Access> accesses;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    accesses.push_back(
+        {{static_cast<Buffer>(i), Bytes{0}, operands[i]}, writes_operand(call.kernel, i)});
+  for (std::size_t i = 0; i < count; ++i) {
+    for (Access& access : accesses)
+      access.slice.offset = static_cast<std::int64_t>(i) * access.slice.size;
+    for (std::size_t r = 0; r < ranks; ++r)
+      program.add_compute(static_cast<Rank>(r), Stream::compute, label, {}, {}, accesses,
+                          std::array{call});
+  }
+  return program;
+}
+
+KernelMeasurement measure_calls(const HostRanks& ranks, const Program& program) {
+  HostMemory memory = ranks.memory(program);
+  const auto executor = ranks.executor(program, memory, {});
+  executor->run(program);
+  std::vector<double> spans;
+  for (std::size_t i = 0; i < 3; ++i)
+    for (const Timeline::Span& span : executor->run(program).spans)
+      spans.push_back(seconds(span.end - span.begin));
+  std::sort(spans.begin(), spans.end());
+  const double middle = spans[spans.size() / 2];
+  return {Time::round(Seconds{middle}),
+          (spans[9 * spans.size() / 10] - spans[spans.size() / 10]) / std::max(middle, 1e-12)};
+}
+
+KernelCall gemm_call(const Gemm& shape) {
+  KernelCall call{.kernel = Kernel::gemm, .operands = 3};
+  call.sizes = {shape.m, shape.n, shape.k, 0, 0, 0, 0, 0};
+  call.numbers = {1, 0, 0, 0};
+  return call;
+}
+
+std::array<Bytes, 3> gemm_operands(const Gemm& shape) {
+  return {Bytes{4 * shape.m * shape.k}, Bytes{4 * shape.k * shape.n}, Bytes{4 * shape.m * shape.n}};
+}
+
+std::size_t repeats(double flops) { return flops > 1e9 ? 3 : flops > 1e8 ? 8 : 30; }
+
+}  // namespace
+
+LinkMeasurement measure_link(const HostRanks& ranks, Rank source, Rank target, Bytes largest) {
+  LinkMeasurement link{.source = source, .target = target};
+  std::vector<Sample> one_way;
+  for (Bytes size = 4_B; size <= largest; size = Bytes{4 * size.count()}) {
+    const std::string name = std::to_string(size.count()) + " B";
+    const auto x = static_cast<double>(size.count());
+    one_way.push_back({name, x, there_and_back(ranks, source, target, size)});
+    link.samples.push_back({name, x, both_at_once(ranks, source, target, size)});
+  }
+  link.one_way = fit_line(one_way);
+  link.both_ways = fit_line(link.samples);
+  link.per_message = Time::round(Seconds{in_a_row(ranks, source, target)});
+  return link;
+}
+
+KernelMeasurement measure_gemm(const HostRanks& ranks, std::size_t ranks_at_once,
+                               const Gemm& shape) {
+  const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                       static_cast<double>(shape.k);
+  const auto operands = gemm_operands(shape);
+  return measure_calls(ranks,
+                       calls_in_rows(gemm_call(shape), operands, ranks_at_once, repeats(flops)));
+}
+
+KernelMeasurement measure_scale(const HostRanks& ranks, std::size_t ranks_at_once, Bytes traffic) {
+  KernelCall call{.kernel = Kernel::scale, .operands = 2};
+  call.numbers = {0.5, 0, 0, 0};
+  const std::array<Bytes, 2> operands{Bytes{traffic.count() / 8 * 4},
+                                      Bytes{traffic.count() / 8 * 4}};
+  return measure_calls(ranks,
+                       calls_in_rows(call, operands, ranks_at_once, traffic > 16_MiB ? 5 : 30));
+}
+
+Slowing measure_slowing(const HostRanks& ranks, const Gemm& shape, Bytes size) {
+  const auto build = [&](bool computes, bool sends) {
+    Pair pair(Rank{0}, Rank{1});
+    const auto operands = gemm_operands(shape);
+    std::vector<Access> accesses;
+    for (std::size_t i = 0; i < 3; ++i)
+      accesses.push_back({{static_cast<Buffer>(2 + i), Bytes{0}, operands[i]}, i == 2});
+    for (std::size_t i = 0; i < 20; ++i) {
+      if (computes)
+        for (const Rank rank : {Rank{0}, Rank{1}})
+          pair.program.add_compute(rank, Stream::compute, pair.label, {}, {}, accesses,
+                                   std::array{gemm_call(shape)});
+      if (sends)
+        for (const ConnectionId way : {pair.there, pair.back})
+          pair.program.add_transfer(Stream::comm, pair.label, message(way, size, i), {});
+    }
+    return std::move(pair.program);
+  };
+  // The span of each kind while both kinds are under way, against the same alone.
+  const auto span_of = [&](const Program& program, WorkKind kind) {
+    HostMemory memory = ranks.memory(program);
+    const auto executor = ranks.executor(program, memory, {});
+    executor->run(program);
+    const Timeline timeline = executor->run(program);
+    std::vector<double> spans;
+    for (std::size_t i = 0; i < program.size() / 2; ++i)  // later ones may be alone again
+      if (program.ops()[i].kind == kind)
+        spans.push_back(seconds(timeline.spans[i].end - timeline.spans[i].begin));
+    return std::max(median(spans), 1e-12);
+  };
+  const Program both = build(true, true), products = build(true, false),
+                messages = build(false, true);
+  const auto share = [&](const Program& alone, WorkKind kind) {
+    return std::clamp(1 - span_of(alone, kind) / span_of(both, kind), 0.0, 0.95);
+  };
+  return {share(products, WorkKind::compute), share(messages, WorkKind::transfer)};
+}
+
+}  // namespace rehearse
