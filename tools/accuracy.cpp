@@ -15,6 +15,8 @@
 #include "tools/counts.hpp"
 #include "tools/output_file.hpp"
 #include "tools/progress.hpp"
+#include "topology/libraries.hpp"
+#include "topology/text_file.hpp"
 
 namespace rehearse {
 
@@ -22,7 +24,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string json, report, by = "sweep", calibration, leave_one_out;
+  std::string json, report, by = "sweep", libraries, calibration, leave_one_out;
   std::optional<std::int64_t> threads;
   std::int64_t worst = 5;
   bool quiet = false;
@@ -90,6 +92,8 @@ void accuracy(const Options& options) {
   const std::vector<MeasuredFile> files = load_all(options.files);
   std::optional<Calibration> calibration;
   if (!options.calibration.empty()) calibration = load_calibration(options.calibration);
+  if (!options.libraries.empty())
+    replace_library_table(read_text_file(options.libraries), options.libraries);
   const auto json = options.json.empty() ? nullptr : std::make_unique<OutputFile>(options.json);
   const auto page = options.report.empty() ? nullptr : std::make_unique<OutputFile>(options.report);
   std::vector<AccuracyRow> rows;
@@ -136,6 +140,8 @@ void add_accuracy_command(CLI::App& app) {
   command->add_option("--by", options->by, "A line for each sweep (default) or each file");
   command->add_option("--worst", options->worst, "How many of the worst cases of a file (5)");
   command->add_option("--threads", options->threads, "How many rows at a time (all cores)");
+  command->add_option("--libraries", options->libraries,
+                      "Constants of libraries in place of ours (topology/libraries.toml)");
   command->add_flag("--quiet", options->quiet, "No progress line");
   command->callback([options] { accuracy(*options); });
 }
