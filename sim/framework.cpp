@@ -1,5 +1,6 @@
-// The table of frameworks. Choices are read in their sources; `launch` is fitted to published steps
-// (tools/README.md has the command, scenarios/published/README.md the residuals).
+// The table of frameworks. Choices are what their documents and options say by default, written
+// down without going through every source; what was looked up says where. `launch` is fitted to
+// published steps (tools/README.md has the command, scenarios/published/README.md the residuals).
 #include "sim/framework.hpp"
 
 #include <iterator>
@@ -9,6 +10,7 @@ namespace rehearse {
 namespace {
 
 using Fused = Framework::Fused;
+using TensorOverlap = Framework::TensorOverlap;
 
 // Plain PyTorch modules.
 constexpr Fused eager{.norm = false,
@@ -19,30 +21,36 @@ constexpr Fused eager{.norm = false,
                       .accumulation = false};
 
 constexpr Framework aa_scaling(std::string_view name, Fused fused, std::uint8_t flash) {
-  return {.name = name, .launch = 40_us, .fused = fused, .tensor_overlap = false, .flash = flash};
+  return {.name = name,
+          .launch = 40_us,
+          .fused = fused,
+          .tensor_overlap = TensorOverlap::none,
+          .flash = flash};
 }
 
 constexpr Framework table[] = {
     {.name = "none"},
     // arguments.py: overlap_grad_reduce off; bf16 turns accumulate_allreduce_grads_in_fp32 on;
-    // hidden_dropout 0.1. Kernels of apex and its own (megatron/fused_kernels).
+    // hidden_dropout 0.1. Kernels of apex and its own (megatron/fused_kernels). Under sequence
+    // parallelism the backward pass always gathers and scatters beside its products
+    // (core/tensor_parallel/layers.py, looked up); an all-reduce of before 2022 does not.
     {.name = "megatron-lm",
      .launch = 30_us,
-     .tensor_overlap = false,
+     .tensor_overlap = TensorOverlap::sequence,
      .fp32_gradients = true,
      .dropout = 0.1},
     // ZeRO-3 gathers ahead of use (overlap_comm is on for stage 3), reduces in the step's type.
     {.name = "megatron-lm+deepspeed",
      .launch = 60_us,
      .fused = {.accumulation = false},
-     .tensor_overlap = false,
+     .tensor_overlap = TensorOverlap::none,
      .overlap_grad_reduce = true,
      .overlap_param_gather = true,
      .dropout = 0.1},
     {.name = "megatron-deepspeed",
      .launch = 60_us,
      .fused = {.accumulation = false},
-     .tensor_overlap = false,
+     .tensor_overlap = TensorOverlap::none,
      .fp32_gradients = true,
      .dropout = 0.1},
     // Recipes: ddp.overlap_grad_reduce, overlap_param_gather, grad_reduce_in_fp32 = False;
@@ -65,7 +73,7 @@ constexpr Framework table[] = {
     {.name = "torchtitan",
      .launch = 15_us,
      .fused = eager,
-     .tensor_overlap = false,
+     .tensor_overlap = TensorOverlap::none,
      .flash = 2,
      .overlap_grad_reduce = true,
      .overlap_param_gather = true,
@@ -74,7 +82,7 @@ constexpr Framework table[] = {
     {.name = "torchtitan-compile",
      .launch = 10_us,
      .fused = {.accumulation = false},
-     .tensor_overlap = false,
+     .tensor_overlap = TensorOverlap::none,
      .flash = 2,
      .overlap_grad_reduce = true,
      .overlap_param_gather = true,
@@ -83,7 +91,7 @@ constexpr Framework table[] = {
     {.name = "internevo",
      .launch = 20_us,
      .fused = {.activation = false, .residual = false, .accumulation = false},
-     .tensor_overlap = false,
+     .tensor_overlap = TensorOverlap::none,
      .flash = 1,
      .overlap_grad_reduce = true},
     // Hagemann et al. 2023 describe a plain ZeRO-1 with bf16 gradients; the kernels of attention

@@ -29,8 +29,10 @@ struct Framework {
     bool accumulation = true;  // of a weight's gradient, by the product that makes it
     friend bool operator==(const Fused&, const Fused&) = default;
   } fused;
-  /// Exchanges of tensor ranks beside the products of the backward pass.
-  bool tensor_overlap = true;
+  /// Exchanges of tensor ranks beside the products of the backward pass: none, those of sequence
+  /// parallelism (which came with it in Megatron-LM), or all.
+  enum class TensorOverlap : std::uint8_t { none, sequence, all };
+  TensorOverlap tensor_overlap = TensorOverlap::all;
   /// Of flash attention: 1, 2, or 3 for kernels of the device's own generation (FA 3, cuDNN).
   std::uint8_t flash = 3;
   // Beside what a step needs: CUDA's and NCCL's own memory, and what the allocator cannot use.

@@ -68,6 +68,12 @@ double flash_overhead(const Framework& framework, const Accelerator& device) {
   return device.fused_efficiency / reached;
 }
 
+bool overlaps(const Framework& framework, const Exchange& exchange) {
+  using enum Framework::TensorOverlap;
+  if (exchange.dimension != Dimension::tensor || framework.tensor_overlap == all) return true;
+  return framework.tensor_overlap == sequence && exchange.kind != CollectiveKind::all_reduce;
+}
+
 void adopt(std::vector<Piece>& pieces, const Framework& framework, const Accelerator& device,
            Norm norm) {
   std::vector<Piece> result;
@@ -76,9 +82,7 @@ void adopt(std::vector<Piece>& pieces, const Framework& framework, const Acceler
   for (Piece& piece : pieces) {
     auto* work = std::get_if<Compute>(&piece.work);
     if (work == nullptr) {
-      if (!framework.tensor_overlap &&
-          std::get<Exchange>(piece.work).dimension == Dimension::tensor)
-        piece.beside = 0;
+      if (!overlaps(framework, std::get<Exchange>(piece.work))) piece.beside = 0;
       exchange = result.size(), beside = piece.beside;
       result.push_back(std::move(piece));
       continue;

@@ -14,7 +14,8 @@ Topology calibrated(const Scenario& scenario, Topology topology) {
 
 Scenario launched(Scenario scenario) {
   if (scenario.calibration.empty()) return scenario;
-  return apply(load_calibration(scenario.calibration), std::move(scenario));
+  const Calibration calibration = load_calibration(scenario.calibration);
+  return apply(calibration, std::move(scenario));
 }
 
 std::string calibration_words(const Scenario& scenario) {
