@@ -89,6 +89,7 @@ bool lay_over_links(const Calibration& calibration, Topology& topology) {
   made.name = topology.name;
   made.accelerators = topology.accelerators;
   made.protocols = topology.protocols;
+  made.library = topology.library;
   for (const Device& device : topology.devices()) made.add(device);
   bool is_used = false;
   for (Link link : topology.links()) {
