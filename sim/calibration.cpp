@@ -105,6 +105,7 @@ void lay_over_links(const Calibration& calibration, Topology& topology) {
   made.name = topology.name;
   made.accelerators = topology.accelerators;
   made.protocols = topology.protocols;
+  made.library = topology.library;
   for (const Device& device : topology.devices()) made.add(device);
   for (Link link : topology.links()) {
     if (const Calibration::LinkClass* found = find_class(calibration, link.kind)) {

@@ -292,7 +292,8 @@ CollectivePlan plan_in_switch(const CollectiveShape& shape, Routing& routing) {
   const SwitchPart part = shape.kind == CollectiveKind::reduce_scatter ? SwitchPart::reduce_scatter
                           : shape.kind == CollectiveKind::all_gather   ? SwitchPart::all_gather
                                                                        : SwitchPart::all_reduce;
-  declare_switch(plan.pattern, *group, part, {}, Connection{});
+  // One rank has nothing to add and nobody to copy to.
+  if (shape.group.size() > 1) declare_switch(plan.pattern, *group, part, {}, Connection{});
   plan.paced = true;
   plan.pipeline = {2, shape.group.size(), shape.group.size()};
   plan.emit = [group](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,

@@ -125,7 +125,7 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
                                  to_string(shape_.kind), *refusal));
   plan_ = algorithm.plan(shape_, routing);
   Paths& paths = paths_.emplace(connections_of(plan_.pattern), routing);
-  even_out_rings(plan_.pattern, paths);
+  if (!topology_.library.name.empty()) even_out_rings(plan_.pattern, paths);
   if (plan_.paced) pace(plan_.pattern, paths, topology_);
   fold_.emplace(fold_for(plan_.pattern, paths, routing.topology(), detail));
   double lowest = std::numeric_limits<double>::infinity();

@@ -22,9 +22,25 @@ Topology two_nodes(const std::string& more = "") {
       "two.toml");
 }
 
+// A library that costs nothing: what is left are the ways of its rings, trees and chains.
+const std::string costs_nothing =
+    "[library]\nname = 'nccl'\nnetwork_launch = '0us'\npiece = '0B'\n";
+
 Time run(std::string_view name, const Topology& machine, Bytes size,
          Detail detail = Detail::transfers) {
   return time_of(name, CollectiveKind::all_reduce, machine, size, detail);
+}
+
+// In the one protocol that switches speak.
+Time run_simple(std::string_view name, const Topology& machine, Bytes size, Detail detail) {
+  Routing routing(machine);
+  const Roofline cost;
+  FastSimulator engine(routing, cost);
+  CollectiveRehearsal rehearsal(algorithm(name), shape_of(CollectiveKind::all_reduce, machine),
+                                routing, detail);
+  const auto simple = static_cast<std::uint16_t>(machine.protocols.size() - 1);
+  EXPECT_EQ(machine.protocols[simple].name, "simple");
+  return rehearsal.run(size, engine, simple).time;
 }
 
 constexpr Bytes size = 8_MiB;  // a chunk of 1 MiB takes 20.97152 us
@@ -33,13 +49,17 @@ const Time chunk = Time::round(1_MiB / 50.0_GBps);
 TEST(Library, ARingPaysTheMeanOfItsHops) {
   // 6 hops of 600 ns and 2 of 2 us.
   const Time mean = Time::picoseconds((6 * 600'000 + 2 * 2'000'000) / 8);
-  EXPECT_EQ(run("ring", two_nodes(), size), 14 * (mean + chunk));
-  EXPECT_EQ(run("ring", two_nodes(), size, Detail::folded), 14 * (mean + chunk));
+  const Topology machine = two_nodes(costs_nothing + "[[protocol]]\nname = 'simple'\n");
+  EXPECT_EQ(run("ring", machine, size), 14 * (mean + chunk));
+  EXPECT_EQ(run("ring", machine, size, Detail::folded), 14 * (mean + chunk));
+  // Without a library steps wait for one another, and all pay the slowest hop.
+  EXPECT_EQ(run("ring", two_nodes(), size), 14 * (2_us + chunk));
 }
 
 TEST(Library, OverheadsGoByTheRoute) {
   const Topology machine =
-      two_nodes("[[protocol]]\nname = 'simple'\noverhead = '1us'\nnetwork_overhead = '4us'\n");
+      two_nodes(costs_nothing +
+                "[[protocol]]\nname = 'simple'\noverhead = '1us'\nnetwork_overhead = '4us'\n");
   // Every hop pays 1 us, the two of eight that cross the network 4 us more.
   const Time mean = Time::picoseconds((6 * 1'600'000 + 2 * 7'000'000) / 8);
   EXPECT_EQ(run("ring", machine, size), 14 * (mean + chunk));
@@ -50,8 +70,9 @@ TEST(Library, LaunchComesBeforeTheFirstMessage) {
   const Topology machine = two_nodes(
       "[[protocol]]\nname = 'simple'\nlaunch = '7us'\n[library]\nname = 'nccl'\n"
       "network_launch = '5us'\npiece = '0B'\n");
+  const Topology at_once = two_nodes(costs_nothing + "[[protocol]]\nname = 'simple'\n");
   for (const char* name : {"ring", "halving_doubling", "hierarchical"})
-    EXPECT_EQ(run(name, machine, size), run(name, two_nodes(), size) + 12_us) << name;
+    EXPECT_EQ(run(name, machine, size), run(name, at_once, size) + 12_us) << name;
   Routing routing(machine);
   const Roofline cost;
   FastSimulator engine(routing, cost);
@@ -68,7 +89,7 @@ TEST(Library, LaunchComesBeforeTheFirstMessage) {
 TEST(Library, LinksCarryTheirShare) {
   const Topology machine = two_nodes(
       "[library]\nname = 'nccl'\nnetwork_launch = '0us'\n"
-      "efficiency = { other = 0.5, network = 0.5 }\n[[protocol]]\nname = 'plain'\n");
+      "efficiency = { nvlink = 0.5, network = 0.5 }\n[[protocol]]\nname = 'plain'\n");
   for (const Link& link : machine.links()) {
     EXPECT_EQ(link.bandwidth.count(), 25e9);
     EXPECT_EQ(nameplate(link).count(), 50e9);
@@ -95,12 +116,12 @@ TEST(Library, ASwitchThatAddsReachesItsShare) {
 TEST(Library, NvlsTreeTakesItsSlowestLevel) {
   const Topology machine = load_cluster("dgx-h100", {2, std::nullopt});
   const Topology node = load_cluster("dgx-h100", {1, std::nullopt});
-  const double both = run("nvls_tree", machine, 8_GiB, Detail::folded).seconds().count();
-  const double inside = run("nvls", node, 8_GiB, Detail::folded).seconds().count();
+  const double both = run_simple("nvls_tree", machine, 8_GiB, Detail::folded).seconds().count();
+  const double inside = run_simple("nvls", node, 8_GiB, Detail::folded).seconds().count();
   EXPECT_GE(both, inside * 0.99);
   EXPECT_LE(both, inside * 1.1);
-  EXPECT_EQ(run("nvls_tree", machine, 64_MiB, Detail::folded),
-            run("nvls_tree", machine, 64_MiB, Detail::transfers));
+  EXPECT_EQ(run_simple("nvls_tree", machine, 64_MiB, Detail::folded),
+            run_simple("nvls_tree", machine, 64_MiB, Detail::transfers));
 }
 
 // Eight rings over two nodes of eight GPUs, every pair joined: each link carries one of them.
@@ -122,10 +143,11 @@ TEST(Library, RingsShareAFullMeshEvenly) {
 // Four NICs for eight GPUs, sixteen, and thirty-two: rings fill all of them, evenly.
 TEST(Library, RingsFillAllNics) {
   for (const int nics : {4, 8, 16, 32}) {
-    const Topology machine = parse_cluster(
-        "extends = 'dgx-a100'\nnodes = 2\n[node]\nnics = " + std::to_string(nics) +
-            "\n[fabric]\nkind = 'fat_tree'\nbandwidth = '40Gbps'\n[library]\nname = 'none'\n",
-        "nics.toml");
+    const Topology machine =
+        parse_cluster("extends = 'dgx-a100'\nnodes = 2\n[node]\nnics = " + std::to_string(nics) +
+                          "\n[fabric]\nkind = 'fat_tree'\nbandwidth = '40Gbps'\nlatency = "
+                          "'1us'\nradix = 64\n[library]\nname = 'none'\n",
+                      "nics.toml");
     // 2(n-1)/n S over nics x 5 GB/s; latencies are far below that.
     const double expected = 2 * 15.0 / 16 * 1073741824.0 / (nics * 5e9);
     EXPECT_NEAR(run("ring", machine, 1_GiB, Detail::folded).seconds().count() / expected, 1, 0.02)

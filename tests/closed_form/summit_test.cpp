@@ -12,18 +12,20 @@ namespace {
 
 struct Point {
   std::size_t ranks = 0;
-  Time time, alpha;  // of 8 bytes, once launched; of the slowest hop, in a ring of the mean one
+  Time time, alpha;  // of 8 bytes; of the slowest hop
 };
 
 Point measure(std::string_view name, std::size_t nodes, Bytes size = 8_B) {
-  const Topology summit = load_cluster("summit", {nodes, std::nullopt});
+  // Without its library, whose rings pay the mean of their hops and whose trees are chains in
+  // nodes.
+  const Topology summit = parse_cluster("extends = 'summit'\n[library]\nname = 'none'\n",
+                                        "summit.toml", {nodes, std::nullopt});
   Routing routing(summit);
   const Roofline cost;
   FastSimulator engine(routing, cost);
   CollectiveRehearsal rehearsal(algorithm(name), shape_of(CollectiveKind::all_reduce, summit),
                                 routing, Detail::folded);
-  return {summit.rank_count(), rehearsal.run(size, engine).time - rehearsal.launch(0),
-          rehearsal.alpha()};
+  return {summit.rank_count(), rehearsal.run(size, engine).time, rehearsal.alpha()};
 }
 
 double per_rank(const Point& at) {
@@ -72,8 +74,7 @@ TEST(Summit, TreeLatencyGrowsWithTheLogarithmOfRanks) {
   EXPECT_NEAR(per_level(most) / per_level(large), 1, 0.05) << "6,144 and 24,576 GPUs";
   EXPECT_LE(most.time.seconds().count() / least.time.seconds().count(), 4)
       << "256 times the GPUs, 2.2 times their logarithm";
-  // A ring's chunk crosses a network once in six hops, the tree's on all its levels but the last.
-  EXPECT_GE(measure("ring", 4096).time, 400 * most.time) << "what a tree is for";
+  EXPECT_GE(measure("ring", 4096).time, 1000 * most.time) << "what a tree is for";
 }
 
 TEST(Summit, FoldingChangesNothingWhereLeavesAreUneven) {

@@ -18,7 +18,7 @@ namespace {
 
 BytesPerSecond rate_between(const Topology& t, std::string_view from, std::string_view to) {
   for (const Link& link : t.links())
-    if (t[link.source].name == from && t[link.target].name == to) return link.bandwidth;
+    if (t[link.source].name == from && t[link.target].name == to) return nameplate(link);
   ADD_FAILURE() << "no link from " << from << " to " << to;
   return {};
 }
