@@ -54,7 +54,8 @@ TEST(HostLaunches, TakeTheFourthRootOfTheSumOfFourthPowers) {
   EXPECT_NEAR(static_cast<double>(with(10_us).ps()), static_cast<double>((kernels * each).ps()),
               static_cast<double>(kernels));
   EXPECT_EQ(with(10_ns), Time{});
-  EXPECT_NEAR(with(10000_us).seconds().count(), static_cast<double>(kernels) * (10e-3 - 10e-6), 1e-6);
+  EXPECT_NEAR(with(10000_us).seconds().count(), static_cast<double>(kernels) * (10e-3 - 10e-6),
+              1e-6);
 }
 
 // A pipeline, tensor and data ranks of a GPT with a framework's kernels: the quick way and blocks

@@ -63,7 +63,8 @@ def profile(values, source, error):
         for device in targets:
             share = POWER.get(device, 1) if key == "sustained_share" else 1
             devices.setdefault(device, []).append(f"{key} = {share * value:.4f}")
-    text = f'schema = 1\nname = "fitted"\nsource = "{source}"\nerror = {error:.4f}\n'
+    text = f'# What tools/fit/fit_training.py fitted to {source}.\n'
+    text += f'schema = 1\nname = "fitted"\nsource = "{source}"\nerror = {error:.4f}\n'
     for device, lines in devices.items():
         text += f'\n[[accelerator]]\nname = "{device}"\n' + "\n".join(lines) + "\n"
     for framework, value in launches:
