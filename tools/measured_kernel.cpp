@@ -89,15 +89,6 @@ Compute attention_of(const KernelMeasured& row) {
   return work;
 }
 
-// PyTorch's layer norm reads its input twice, its softmax too where a row does not fit the
-// registers of a block (longer than 1024; aten's persistent softmax): what NeuSight's rows show.
-double reads_of(const KernelMeasured& row) {
-  constexpr std::int64_t longest_row = 1024;
-  const bool twice = contains(row.op, "layer") || contains(row.op, "ln") ||
-                     (contains(row.op, "softmax") && row.n.value_or(0) > longest_row);
-  return twice ? 1.5 : 1;
-}
-
 Seconds link_time(const std::vector<LinkId>& route, const Topology& machine, double bytes) {
   double slowest = 0, latency = 0;
   for (const LinkId link : route) {
@@ -141,7 +132,7 @@ KernelTimes predict_kernel(const KernelMeasured& row, const Topology& machine) {
   else if (row.kind == "attention")
     predicted = cost.compute(attention_of(row), device);
   else if (row.kind == "bandwidth")
-    predicted = cost.compute({.traffic = bounded(reads_of(row) * bytes)}, device);
+    predicted = cost.compute({.traffic = bounded(bytes)}, device);
   else if (row.kind == "copy")
     predicted = copy_time(row, machine, bytes);
   else
