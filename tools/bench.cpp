@@ -227,7 +227,7 @@ class Bench {
                       "machine",
                       rehearsal.most_transfers(row.size)));
     const auto protocol = chooser.at(row.size, *engine_).front().protocol;
-    const Program program = rehearsal.program(row.size, protocol);
+    const Program program = rehearsal.launched_program(row.size, protocol);
     finish(text, [&] { return to_text(program); });
     if (trace == nullptr) return;
     const Timeline timeline = engine_->run(program);
@@ -245,7 +245,8 @@ class Bench {
     constexpr std::uint64_t most_drawn = 500'000;
     if (rehearsal.most_transfers(row.size) <= most_drawn) {
       const auto protocol = chooser.at(row.size, *engine_).front().protocol;
-      BenchRun& run = report.last.emplace(BenchRun{rehearsal.program(row.size, protocol), {}});
+      BenchRun& run =
+          report.last.emplace(BenchRun{rehearsal.launched_program(row.size, protocol), {}});
       run.timeline = engine_->run(run.program);
     }
     return bench_page(report);
