@@ -14,6 +14,7 @@
 #include "sim/error.hpp"
 #include "sim/fast_simulator.hpp"
 #include "strategies/collectives/choose.hpp"
+#include "strategies/collectives/launch.hpp"
 
 namespace rehearse {
 

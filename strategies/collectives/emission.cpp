@@ -20,14 +20,6 @@ void add_unique(std::vector<OpId>& ops, OpId op) {
 
 }  // namespace
 
-ConnectionId connect_launch(Program& program, Rank rank, Time launch) {
-  const Time overhead = program.protocols.empty() ? Time{} : program.protocols.front().overhead;
-  return program.connect({.source = rank,
-                          .target = rank,
-                          .by_kernels = true,
-                          .latency = std::max(launch - overhead, Time::picoseconds(1))});
-}
-
 Emission::Emission(Program& program, const Pattern& pattern, const Fold& fold, const Where& where)
     : program_{program}, pattern_{pattern}, fold_{fold}, where_{where} {
   program_.protocols = pattern.protocols;

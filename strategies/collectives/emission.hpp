@@ -10,9 +10,6 @@
 #include "strategies/collectives/fold.hpp"
 
 namespace rehearse {
-/// What stands for a launch before a collective: a message of no bytes from a rank to itself that
-/// takes so long. It is under way beside kernels, as all of the collective is.
-ConnectionId connect_launch(Program& program, Rank rank, Time launch);
 
 class Emission {
  public:

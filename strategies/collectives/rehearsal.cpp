@@ -195,21 +195,6 @@ Program CollectiveRehearsal::program(Bytes size, std::uint16_t protocol) const {
   return program;
 }
 
-Program CollectiveRehearsal::launched_program(Bytes size, std::uint16_t protocol) const {
-  ASSERT(detail_ == Detail::transfers);
-  const Time start = launch(protocol);
-  if (start == Time{}) return program(size, protocol);
-  Program program;
-  program.protocols = plan_.pattern.protocols;
-  std::vector<std::vector<OpId>> entry(topology_.rank_count());
-  for (const Rank rank : shape_.group)
-    entry[index(rank)] = {
-        program.add_transfer(comm_lane(0), {program.name("launch"), Label::no_number},
-                             {.connection = connect_launch(program, rank, start)}, {})};
-  emit_into(program, buffers_for(size), {.protocol = protocol, .entry = entry});
-  return program;
-}
-
 std::uint64_t CollectiveRehearsal::most_transfers(Bytes size) const {
   return fold_->kept().size() * std::max<std::uint64_t>(1, plan_.rounds(pieces(size, UINT16_MAX)));
 }

@@ -44,8 +44,6 @@ class CollectiveRehearsal {
   /// The whole program for a size, for traces, other executors and explanations; folded unless
   /// the detail is `transfers`.
   Program program(Bytes size, std::uint16_t protocol = 0) const;
-  /// The same with its launch on every rank: it takes the time that `run` tells. Not of a fold.
-  Program launched_program(Bytes size, std::uint16_t protocol = 0) const;
 
   /// Writes all of it into a program that may hold other ops; for expand_collectives().
   Emission emit_into(Program& program, const CollectiveBuffers& buffers,
