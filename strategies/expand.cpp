@@ -14,6 +14,7 @@
 #include "sim/error.hpp"
 #include "sim/fast_simulator.hpp"
 #include "strategies/collectives/choose.hpp"
+#include "strategies/collectives/launch.hpp"
 
 namespace rehearse {
 
@@ -161,18 +162,9 @@ class Expansion {
     }
   }
 
-  // A message of no bytes to itself that takes so long: it is under way beside kernels, as all of
-  // the collective is.
   OpId add_launch(Rank rank, Time launch, std::size_t lane, std::span<const OpId> after) {
     const auto [known, is_new] = launches_.try_emplace({rank, launch.ps()});
-    if (is_new) {
-      const auto& protocols = routing_.topology().protocols;
-      const Time overhead = protocols.empty() ? Time{} : protocols.front().overhead;
-      known->second = out_.connect({.source = rank,
-                                    .target = rank,
-                                    .by_kernels = true,
-                                    .latency = std::max(launch - overhead, Time::picoseconds(1))});
-    }
+    if (is_new) known->second = connect_launch(out_, rank, launch);
     return out_.add_transfer(comm_lane(lane), {out_.name("launch"), Label::no_number},
                              {.connection = known->second}, after);
   }

@@ -146,7 +146,7 @@ TEST(Library, RingsFillAllNics) {
     const Topology machine =
         parse_cluster("extends = 'dgx-a100'\nnodes = 2\n[node]\nnics = " + std::to_string(nics) +
                           "\n[fabric]\nkind = 'fat_tree'\nbandwidth = '40Gbps'\nlatency = "
-                          "'1us'\nradix = 64\n[library]\nname = 'none'\n",
+                          "'1us'\nradix = 128\n[library]\nname = 'none'\n",
                       "nics.toml");
     // 2(n-1)/n S over nics x 5 GB/s; latencies are far below that.
     const double expected = 2 * 15.0 / 16 * 1073741824.0 / (nics * 5e9);
