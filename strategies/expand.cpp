@@ -116,10 +116,10 @@ class Expansion {
       if (op.kind != WorkKind::transfer) return false;
       const Connection& way = program_[program_.transfer(op).connection];
       if (way.shape != Connection::Shape::multicast) return way.target == where;
-      return std::ranges::find(way.others, where) != way.others.end();
+      return std::find(way.others.begin(), way.others.end(), where) != way.others.end();
     };
     const std::vector<Rank>& group = program_.collective(program_[collective]).group;
-    return is_at(rank) || std::ranges::none_of(group, is_at);
+    return is_at(rank) || std::none_of(group.begin(), group.end(), is_at);
   }
 
   void copy(OpId id) {
