@@ -75,7 +75,8 @@ void compare_with_run(const Options& options) {
   StepPredictor predictor(loaded.topology, cost);
   Routing routing{loaded.topology};
   const HostCompute compute = is_paced ? HostCompute::paced : HostCompute::calls;
-  const HostStep step = host_step(loaded, predictor, routing, compute);
+  const HostStep step =
+      host_step(loaded, predictor, routing, compute, default_numbers(loaded.scenario));
   progress.show("predicting");
   const Timeline predicted = FastSimulator{routing, cost}.run(step.program);
   progress.show("running");

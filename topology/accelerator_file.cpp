@@ -79,15 +79,26 @@ std::vector<AcceleratorChanges::Efficiency> read_efficiencies(const Value& table
   return all;
 }
 
+// What is no product has m = 0, n bytes and k operations.
 std::optional<Accelerator::MeasuredGemm> read_measured(const Value& table, Problems& problems) {
   Fields fields{table, "[[accelerator.measured]]", problems};
   const std::size_t problems_before = problems.size();
-  for (const char* key : {"precision", "m", "n", "k", "time"}) fields.require(key);
+  const bool is_gemm = !fields.any("traffic");
+  fields.require("precision");
+  fields.require("time");
+  if (is_gemm)
+    for (const char* key : {"m", "n", "k"}) fields.require(key);
   const auto side = [&](std::string_view key) {
     return static_cast<std::int64_t>(fields.count(key, 1, longest_dimension).value_or(1));
   };
   Accelerator::MeasuredGemm gemm;
-  gemm.shape = {.m = side("m"), .n = side("n"), .k = side("k"), .batch = side("batch")};
+  constexpr std::size_t most = std::size_t{1} << 62;
+  if (is_gemm) {
+    gemm.shape = {.m = side("m"), .n = side("n"), .k = side("k"), .batch = side("batch")};
+  } else {
+    gemm.shape.n = static_cast<std::int64_t>(fields.count("traffic", 1, most).value_or(1));
+    gemm.shape.k = static_cast<std::int64_t>(fields.count("flops", 0, most).value_or(0));
+  }
   if (const auto precision = fields.choice("precision", precision_words))
     gemm.shape.precision = static_cast<Precision>(*precision);
   gemm.time = fields.duration("time").value_or(Time{});
@@ -260,9 +271,13 @@ std::string write_tables(const AcceleratorChanges& changes) {
     out += fmt::format("{} = {:#}\n", toml_quoted(efficiency.precision), efficiency.share);
   out += write_gemm(changes);
   for (const Accelerator::MeasuredGemm& gemm : changes.measured) {
-    out += fmt::format("[[accelerator.measured]]\nprecision = \"{}\"\nm = {}\nn = {}\nk = {}\n",
-                       to_string(gemm.shape.precision), gemm.shape.m, gemm.shape.n, gemm.shape.k);
-    out += fmt::format("batch = {}\ntime = \"{}\"\n", gemm.shape.batch, to_text(gemm.time));
+    const auto& shape = gemm.shape;
+    out +=
+        fmt::format("[[accelerator.measured]]\nprecision = \"{}\"\n", to_string(shape.precision));
+    out += shape.m == 0 ? fmt::format("traffic = {}\nflops = {}\n", shape.n, shape.k)
+                        : fmt::format("m = {}\nn = {}\nk = {}\nbatch = {}\n", shape.m, shape.n,
+                                      shape.k, shape.batch);
+    out += fmt::format("time = \"{}\"\n", to_text(gemm.time));
   }
   return out;
 }

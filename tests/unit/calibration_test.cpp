@@ -88,6 +88,21 @@ TEST(Calibration, AMeasuredKernelTakesWhatItTook) {
   EXPECT_NE(duration_of(work, device, ShapedRoofline{}), 1700_us);
 }
 
+TEST(Calibration, AMeasuredKernelThatIsNoProductTakesWhatItTook) {
+  const char* const text =
+      "name = \"a\"\nsource = \"b\"\nerror = 0\n[[accelerator]]\nname = \"A100 SXM 80GB\"\n"
+      "[[accelerator.measured]]\nprecision = \"fp32\"\ntraffic = 4096\nflops = 12\n"
+      "time = \"3us\"\n";
+  const Calibration calibration = parse_calibration(text, "a");
+  EXPECT_EQ(parse_calibration(to_toml(calibration), "again"), calibration);
+  const Topology machine = apply(calibration, load_cluster("dgx-a100"));
+  const Accelerator& device = machine.accelerators.front();
+  Compute work{.flops = Flops{12}, .traffic = Bytes{4096}};
+  EXPECT_EQ(duration_of(work, device, ShapedRoofline{}), 3_us);
+  work.traffic += Bytes{1};  // nobody measured that
+  EXPECT_NE(duration_of(work, device, ShapedRoofline{}), 3_us);
+}
+
 TEST(Calibration, TheNewerMeasurementCounts) {
   using Gemm = Accelerator::MeasuredGemm;
   const Gemm old_one{{Precision::bf16, 1, 1, 1, 1}, 5_us}, new_one{old_one.shape, 4_us},
