@@ -146,6 +146,9 @@ AcceleratorChanges read_changes(Fields& fields, Problems& problems) {
   changes.memory_ramp = read_memory_ramp(fields);
   changes.memory_efficiency = read_efficiency(fields, "memory_efficiency");
   changes.fused_efficiency = read_efficiency(fields, "fused_efficiency");
+  changes.flash_1_efficiency = read_efficiency(fields, "flash_1_efficiency");
+  changes.flash_2_efficiency = read_efficiency(fields, "flash_2_efficiency");
+  changes.sustained_share = read_efficiency(fields, "sustained_share");
   // A device that loses all its compute would never finish.
   changes.communication_share = read_number(fields, "communication_share", 0, 0.9);
   if (const Value* table = fields.table("efficiency"))
@@ -223,6 +226,9 @@ AcceleratorChanges changes_of(const Accelerator& accelerator) {
   note(changes.memory_ramp, accelerator.memory_ramp, usual.memory_ramp);
   note(changes.memory_efficiency, accelerator.memory_efficiency, usual.memory_efficiency);
   note(changes.fused_efficiency, accelerator.fused_efficiency, usual.fused_efficiency);
+  note(changes.flash_1_efficiency, accelerator.flash_1_efficiency, usual.flash_1_efficiency);
+  note(changes.flash_2_efficiency, accelerator.flash_2_efficiency, usual.flash_2_efficiency);
+  note(changes.sustained_share, accelerator.sustained_share, usual.sustained_share);
   note(changes.communication_share, accelerator.communication_share, usual.communication_share);
   note(changes.tiles, accelerator.tiles, usual.tiles);
   note(changes.k_ramp, accelerator.k_ramp, usual.k_ramp);
@@ -252,6 +258,9 @@ std::string write_keys(const AcceleratorChanges& changes) {
   };
   share("memory_efficiency", changes.memory_efficiency);
   share("fused_efficiency", changes.fused_efficiency);
+  share("flash_1_efficiency", changes.flash_1_efficiency);
+  share("flash_2_efficiency", changes.flash_2_efficiency);
+  share("sustained_share", changes.sustained_share);
   share("communication_share", changes.communication_share);
   return out;
 }

@@ -30,6 +30,7 @@ class FabricBuilder {
     built_.name = node.name;
     built_.accelerators = node.accelerators;
     built_.protocols = node.protocols;
+    built_.library = node.library;
     for (std::size_t n = 0; n < count; ++n) copy(n);
   }
 
