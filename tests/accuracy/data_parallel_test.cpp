@@ -14,9 +14,8 @@ std::vector<double> worst_points(const AccuracyOf& all) {
 }
 
 TEST(PublishedAccuracy, DataParallel) {
-  // Half of these rows, of 512 tokens, state more than V100's peak allows for whole sequences
-  // (fp32: 19 of them a second are 20 TFLOP/s of 15.7), so that slower clocks are farther from
-  // them.
+  // The fp32 rows of 512 tokens state more than V100's peak allows for whole sequences (19 of them
+  // a second are 20 TFLOP/s of 15.7), so that slower clocks are farther from them.
   constexpr AccuracyBound bounds[] = {{"", 0.33, 0.28, 0.74, -1, 0, 8}};
   const AccuracyOf all = accuracy_of(published("data_parallel.csv"));
   expect_within(all, bounds);
