@@ -209,7 +209,7 @@ Prediction StepPredictor::extrapolate(const Run& run, const SteadyState& steady,
     const ActionOps& last =
         run.step.actions[role.pipeline_rank][steady.rounds[role.pipeline_rank].end - 1];
     const Time end = run.timeline.spans[index(last.begin)].begin;
-    const Window round{end - steady.period, end};
+    const TimeWindow round{end - steady.period, end};
     RoleReport& report = prediction.roles[r];
     report.time = sum(report.time, accounts.time_use(r, round), left_out);
     const auto more = accounts.communication(r, round);

@@ -1,5 +1,6 @@
 # What a reader would trip over, checked in every source file: long lines, files and functions, a
-# file that does not say what it is for, forgotten marks, a machine's own paths, and the layout.
+# file that does not say what it is for, forgotten marks, a machine's own paths, one name for two
+# types, and the layout.
 """Usage: tidy_test.py [FILE...]   (all files of the project when none is named)"""
 
 import re
@@ -85,6 +86,19 @@ def is_script(path):
         return path.suffix == "" and file.read(2) == b"#!"
 
 
+def twice_named(paths):
+    """Two types of one name in one namespace: the linker takes either's code for both."""
+    seen = {}
+    for path in paths:
+        text = path.read_text(encoding="utf-8") if path.suffix == ".hpp" else ""
+        space = re.search(r"^namespace ([\w:]+) {", text, re.MULTILINE)
+        for match in re.finditer(r"^(?:struct|class|enum class) (\w+)\b[^;{]*{", text, re.M):
+            name = (space[1] if space else "") + "::" + match[1]
+            if name in seen:
+                yield f"{path}: {name} is also in {seen[name]}"
+            seen[name] = path
+
+
 def layout_problems(paths):
     """What clang-format 14 (Debian 12's) would change; every version has its own taste."""
     program = shutil.which("clang-format")
@@ -123,6 +137,10 @@ def self_check():
             assert len(messages) == 1 and expected in messages[0], (expected, messages)
         sample.write_text(good, encoding="utf-8")
         assert not list(problems_of(sample)), list(problems_of(sample))
+        twins = [Path(folder) / "one.hpp", Path(folder) / "two.hpp"]
+        for twin in twins:
+            twin.write_text("namespace a {\nstruct B {};\n}\n", encoding="utf-8")
+        assert len(list(twice_named(twins))) == 1
 
 
 def main():
@@ -130,6 +148,7 @@ def main():
     paths = [Path(name).resolve() for name in sys.argv[1:]] or files()
     found = [f"{path.relative_to(ROOT)}:{line}: {message}"
              for path in paths for line, message in problems_of(path)]
+    found += twice_named(paths)
     found += layout_problems(paths)
     for line in found:
         print(line)

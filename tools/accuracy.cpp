@@ -51,9 +51,9 @@ std::vector<MeasuredFile> load_all(const std::vector<std::string>& names) {
 }
 
 // Every sweep of the files for which the folder has constants that were fitted without it.
-std::vector<LeftOut> leave_out(const std::vector<MeasuredFile>& files, const std::string& folder,
-                               std::size_t threads) {
-  std::vector<LeftOut> all;
+std::vector<LeftOutSweep> leave_out(const std::vector<MeasuredFile>& files,
+                                    const std::string& folder, std::size_t threads) {
+  std::vector<LeftOutSweep> all;
   for (const MeasuredFile& file : files) {
     std::vector<std::string> sweeps;
     for (const MeasuredRow& row : file.rows)

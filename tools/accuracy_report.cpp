@@ -121,7 +121,7 @@ std::vector<AccuracySummary> sums_of(const AccuracyReport& report) {
   std::vector<AccuracySummary> all = summaries(report.rows, report.files);
   for (AccuracySummary& sum : all) {
     double errors = 0, rows = 0;
-    for (const LeftOut& left : report.left_out) {
+    for (const LeftOutSweep& left : report.left_out) {
       if (left.file != sum.file || (!sum.sweep.empty() && left.sweep != sum.sweep)) continue;
       errors += left.mape * static_cast<double>(left.rows);
       rows += static_cast<double>(left.rows);

@@ -9,7 +9,7 @@
 namespace rehearse {
 
 /// A sweep predicted by constants that were fitted without it.
-struct LeftOut {
+struct LeftOutSweep {
   std::string file, sweep;
   std::size_t rows = 0;
   double mape = 0;
@@ -20,7 +20,7 @@ struct AccuracyReport {
   const std::vector<AccuracyRow>& rows;
   bool by_sweep = true;   // else a line for each file
   std::size_t worst = 5;  // cases shown of each file
-  std::vector<LeftOut> left_out{};
+  std::vector<LeftOutSweep> left_out{};
 };
 
 std::string accuracy_text(const AccuracyReport& report);

@@ -51,7 +51,8 @@ struct Routing::State {
   bool is_closed(std::uint32_t outer, DeviceId end) const;
   Join choose(DeviceId source, DeviceId target, std::size_t channel);
   std::size_t spread(DeviceId device, std::size_t channel, std::size_t ways) const;
-  bool walk(std::size_t group, std::uint32_t from, std::uint32_t to, Spread spread, Route& route);
+  bool walk(std::size_t group, std::uint32_t from, std::uint32_t to, RouteSpread spread,
+            Route& route);
   bool stay(DeviceId source, DeviceId target, std::size_t channel, Route& route);
   void cross(DeviceId source, DeviceId target, Join join, std::size_t channel, Route& route);
   bool search(DeviceId source, DeviceId target, std::size_t channel, Route& route);
@@ -132,8 +133,8 @@ Join Routing::State::choose(DeviceId source, DeviceId target, std::size_t channe
   return {exit, entries[spread(target, channel, entries.size())]};
 }
 
-bool Routing::State::walk(std::size_t group, std::uint32_t from, std::uint32_t to, Spread spread,
-                          Route& route) {
+bool Routing::State::walk(std::size_t group, std::uint32_t from, std::uint32_t to,
+                          RouteSpread spread, Route& route) {
   arcs.clear();
   if (!shapes.paths(group).walk(from, to, spread, arcs)) return false;
   for (const std::uint32_t arc : arcs) route.push_back(shapes.links(group)[arc]);
@@ -141,7 +142,7 @@ bool Routing::State::walk(std::size_t group, std::uint32_t from, std::uint32_t t
 }
 
 bool Routing::State::stay(DeviceId source, DeviceId target, std::size_t channel, Route& route) {
-  const Spread spread{shapes.ordinal(target) + channel, 0};
+  const RouteSpread spread{shapes.ordinal(target) + channel, 0};
   return walk(shapes.group_of(target), shapes.local(source), shapes.local(target), spread, route);
 }
 
@@ -155,7 +156,7 @@ void Routing::State::cross(DeviceId source, DeviceId target, Join join, std::siz
     at = topology[join.exit->link].target;
   }
   if (join.entry) {
-    const Spread spread{join.entry->port + channel, shapes.number(join.entry->outer)};
+    const RouteSpread spread{join.entry->port + channel, shapes.number(join.entry->outer)};
     found = found && walk(shapes.fabric(), shapes.local(at), join.entry->outer, spread, route);
     route.push_back(join.entry->link);
     at = topology[join.entry->link].target;
@@ -178,7 +179,7 @@ ShortestPaths& Routing::State::all_paths() {
 
 bool Routing::State::search(DeviceId source, DeviceId target, std::size_t channel, Route& route) {
   arcs.clear();
-  const Spread spread{shapes.ordinal(target) + channel, shapes.group_of(target)};
+  const RouteSpread spread{shapes.ordinal(target) + channel, shapes.group_of(target)};
   if (!all_paths().walk(static_cast<std::uint32_t>(source), static_cast<std::uint32_t>(target),
                         spread, arcs))
     return false;
