@@ -20,6 +20,9 @@ COLUMNS, FILE_LINES, FUNCTION_LINES = 100, 400, 60
 
 # Spelled so that this file does not contain what it looks for.
 MARKS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b(?!\(#\d+\))")
+# The lab compiles these folders with a libc++ that has no std::bit_cast (sim/bits.hpp instead).
+IN_THE_LAB = {"sim", "topology", "strategies"}
+NOT_IN_THE_LAB = re.compile(r"std::bit_cast<")
 MACHINE_PATH = re.compile(r"(^|[^A-Za-z0-9_.])/(wo" + r"rk|ro" + r"ot|ho" + r"me)/[a-z]")
 
 
@@ -55,6 +58,7 @@ def problems_of(path):
     first = lines[1] if len(lines) > 1 and lines[0].startswith("#!") else (lines or [""])[0]
     if not re.match(re.escape(COMMENT.get(path.suffix, "#")) + r" \S", first):
         yield 1, "the first line does not say what the file is for"
+    in_the_lab = path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in IN_THE_LAB
     for number, line in enumerate(lines, 1):
         if len(line) > COLUMNS:
             yield number, f"{len(line)} columns, at most {COLUMNS}"
@@ -66,6 +70,8 @@ def problems_of(path):
             yield number, "a mark without its issue: write it as MARK(#12)"
         if MACHINE_PATH.search(line):
             yield number, "an absolute path of one machine"
+        if in_the_lab and NOT_IN_THE_LAB.search(line):
+            yield number, "the lab's libc++ has no std::bit_cast: see sim/bits.hpp"
     if path.suffix in CLANG:
         yield from long_functions(lines)
 

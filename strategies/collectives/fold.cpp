@@ -114,7 +114,7 @@ class Refinement {
       Colour fixed = join(hop.tag, static_cast<Colour>(hop.lane - hop.twin));
       fixed = join(fixed, static_cast<Colour>(hop.connection.shape) * 256 + hop.stage);
       fixed = join(fixed, hop.connection.posted);
-      fixed = join(fixed, std::bit_cast<Colour>(paths.network(id)));
+      fixed = join(fixed, bits_of(paths.network(id)));
       fixed = join(fixed, static_cast<Colour>(paths.latency(id).ps()));
       fixed_.push_back(join(fixed, bits_of(paths.rate_alone(id).count())));
     }
