@@ -46,8 +46,10 @@ void CudaRun::record(EventHandle& event, Lane& lane, bool with_time) {
 }
 
 void CudaRun::order(Lane& first, Lane& second) {
-  record(joints_.emplace_back(), first, false);
-  CUDA_TRY(cudaStreamWaitEvent(second.stream.get(), joints_.back().get(), 0));
+  // An event may be recorded again at once: who waits for it waits for what it was when asked.
+  EventHandle& joint = joints_[&first];
+  record(joint, first, false);
+  CUDA_TRY(cudaStreamWaitEvent(second.stream.get(), joint.get(), 0));
 }
 
 // What came before on the same stream is waited for by the stream itself.
@@ -85,6 +87,20 @@ void CudaRun::start() {
   }
 }
 
+// One block a lane, used again by each of its calls, which run one after another. What it outgrew
+// stays: work under way may use it.
+std::byte* CudaRun::take(Scratch& scratch, int device, std::size_t bytes) {
+  constexpr std::size_t alignment = 256;
+  const std::size_t needed = (bytes + alignment - 1) / alignment * alignment;
+  if (scratch.bytes - scratch.used < needed) {
+    if (scratch.block != nullptr) outgrown_.push_back(std::move(scratch.block));
+    const std::size_t size = std::max(2 * scratch.bytes, needed);
+    scratch = {make_block(device, size), size, 0};
+  }
+  scratch.used += needed;
+  return scratch.block.get() + scratch.used - needed;
+}
+
 void CudaRun::start_compute(const Program::Op& op, Lane& lane) {
   const std::span<const KernelCall> calls = program_.calls(op);
   const std::span<const Access> accesses = program_.accesses(op);
@@ -94,18 +110,12 @@ void CudaRun::start_compute(const Program::Op& op, Lane& lane) {
   for (const KernelCall& call : calls) {
     const auto mine = std::span{operands}.subspan(taken, call.operands);
     taken += call.operands;
-    std::vector<std::size_t> sizes;
-    for (const auto& each : mine) sizes.push_back(each.size());
-    const std::size_t bytes = scratch_bytes(call, sizes);
-    // One block a lane, as long as its largest call: calls of a lane run one after another.
     Scratch& scratch = scratch_[&lane];
-    if (scratch.bytes < bytes) {
-      if (scratch.block != nullptr) outgrown_.push_back(std::move(scratch.block));
-      scratch = {make_block(lane.device, bytes), bytes};
-    }
+    scratch.used = 0;
     BlasHandle& blas = blas_[lane.device];
     if (blas == nullptr) blas = make_blas(lane.device);
-    start_call({lane.stream.get(), blas.get(), {scratch.block.get(), bytes}}, call, mine);
+    const auto more = [&](std::size_t bytes) { return take(scratch, lane.device, bytes); };
+    start_call({lane.stream.get(), blas.get(), more}, call, mine);
   }
 }
 
@@ -163,11 +173,23 @@ Timeline CudaRun::timeline() {
   return result;
 }
 
+CudaExecutor::CudaExecutor(const CudaMemory& memory, CudaOptions options)
+    : memory_{memory}, options_{std::move(options)} {}
+
+CudaExecutor::~CudaExecutor() = default;
+
 Timeline CudaExecutor::run(const Program& program) {
-  CudaRun all{program, memory_, options_};
-  all.start();
-  all.finish();
-  return all.timeline();
+  if (program_ != &program) run_ = std::make_unique<CudaRun>(program, memory_, options_);
+  program_ = &program;
+  try {
+    run_->start();
+    run_->finish();
+    return run_->timeline();
+  } catch (...) {
+    program_ = nullptr;
+    run_ = nullptr;
+    throw;
+  }
 }
 
 }  // namespace rehearse

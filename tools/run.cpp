@@ -1,5 +1,5 @@
-// `rehearse run SCENARIO --backend host`: the scenario's step executed here, by threads or by the
-// processes of mpirun, in real time.
+// `rehearse run SCENARIO --backend host|cuda`: the scenario's step executed here, by threads, by
+// the processes of mpirun, or on GPUs, in real time.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +16,7 @@
 #include "tools/calibrated.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
+#include "tools/cuda_backend.hpp"
 #include "tools/host_step.hpp"
 #include "tools/interrupt.hpp"
 #include "tools/output_file.hpp"
@@ -28,15 +29,24 @@ namespace {
 
 struct Options {
   std::string scenario, backend, compute = "real", json, trace;
+  std::string library = "own", algorithm, protocol;  // of collectives on GPUs
   std::vector<std::string> sets;
   std::int64_t steps = 5;
   bool quiet = false;
 };
 
 HostCompute compute_of(const Options& options) {
-  if (options.backend == "cuda")
-    throw NothingToRunOn("--backend cuda: this build cannot run on GPUs");
-  if (options.backend != "host")
+  const bool on_gpus = options.backend == "cuda";
+  if (options.library != "own" && options.library != "nccl")
+    throw InputError(fmt::format("--library {} is neither 'own' nor 'nccl'", options.library));
+  if (!on_gpus && options.library == "nccl")
+    throw InputError("--library nccl is for --backend cuda");
+  if (options.library != "nccl" && !(options.algorithm + options.protocol).empty())
+    throw InputError("--algorithm and --protocol are for --library nccl");
+  if (on_gpus && options.compute != "real")
+    throw InputError("--backend cuda computes for real: leave --compute out");
+  if (on_gpus) need_cuda();
+  if (options.backend != "host" && !on_gpus)
     throw InputError(fmt::format("unknown backend '{}'; there are host and cuda", options.backend));
   if (options.compute == "paced") return HostCompute::paced;
   if (options.compute == "real") return HostCompute::calls;
@@ -135,7 +145,7 @@ nlohmann::ordered_json json(const Told& told) {
   }
   const Use use = mean_use(told);
   return {{"title", told.loaded.scenario.title},
-          {"backend", "host"},
+          {"backend", told.options.backend},
           {"measured", true},
           {"compute", told.options.compute},
           {"compute_words", told.how()},
@@ -149,6 +159,24 @@ nlohmann::ordered_json json(const Told& told) {
            {{"compute_ms", use.compute * 1e3},
             {"exposed_ms", use.exposed * 1e3},
             {"idle_ms", use.idle * 1e3}}}};
+}
+
+// Collectives as one op each, which the library runs.
+void keep_whole(HostStep& step) {
+  step.program = step.whole.program;
+  step.origin.resize(step.program.size());
+  for (std::size_t i = 0; i < step.origin.size(); ++i) step.origin[i] = static_cast<OpId>(i);
+}
+
+// What the command line does not say, the scenario may.
+CudaRunOptions cuda_options(const Options& options, const CollectiveChoice& choice,
+                            std::size_t steps) {
+  CudaRunOptions result{
+      .algorithm = options.algorithm, .protocol = options.protocol, .steps = steps};
+  if (options.library != "nccl") return result;
+  if (result.algorithm.empty() && choice.all_reduce != "auto") result.algorithm = choice.all_reduce;
+  if (result.protocol.empty() && choice.protocol != "auto") result.protocol = choice.protocol;
+  return result;
 }
 
 void run(const Options& options) {
@@ -166,19 +194,24 @@ void run(const Options& options) {
   const ShapedRoofline cost;
   StepPredictor predictor(loaded.topology, cost);
   Routing routing{loaded.topology};
-  const HostStep step = host_step(loaded, predictor, routing, compute);
+  HostStep step = host_step(loaded, predictor, routing, compute);
+  if (options.library == "nccl") keep_whole(step);
   Progress progress(options.quiet || !ranks.is_first());
   progress.show("running");
-  const HostSteps done = run_steps(
-      step, loaded, ranks,
-      {.compute = compute, .steps = steps, .stop = [&] { return interrupt.was_interrupted(); }});
+  const auto stop = [&] { return interrupt.was_interrupted(); };
+  const bool on_gpus = options.backend == "cuda";
+  const HostSteps done =
+      on_gpus ? need_cuda().run_steps(step, loaded,
+                                      cuda_options(options, loaded.scenario.collectives, steps))
+              : run_steps(step, loaded, ranks, {.compute = compute, .steps = steps, .stop = stop});
   progress.show("");
   if (!ranks.is_first()) return;
   const Told told{.loaded = loaded,
                   .options = options,
                   .step = step,
                   .done = done,
-                  .where = ranks.describe(loaded.topology.rank_count()),
+                  .where = on_gpus ? need_cuda().describe(loaded.topology.rank_count())
+                                   : ranks.describe(loaded.topology.rank_count()),
                   .steps_each = static_cast<std::int64_t>(simulated_steps(loaded.scenario))};
   if (options.json != "-" && options.trace != "-") print(told);
   if (!options.json.empty()) write_output(options.json, json(told).dump(2) + "\n");
@@ -198,9 +231,14 @@ void add_run_command(CLI::App& app) {
   command->add_option("SCENARIO", options->scenario, "A scenario file")->required();
   command->add_option("--set", options->sets, "Change a key: tp=4; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--backend", options->backend, "host (or cuda)")->required();
+  command->add_option("--backend", options->backend, "host, or cuda: the GPUs of this machine")
+      ->required();
   command->add_option("--compute", options->compute,
                       "real; or paced: computes wait for their modelled time");
+  command->add_option("--library", options->library,
+                      "Collectives on GPUs: own (our schedules) or nccl");
+  command->add_option("--algorithm", options->algorithm, "NCCL's: ring, tree, nvls, ...");
+  command->add_option("--protocol", options->protocol, "NCCL's: LL, LL128, Simple");
   command->add_option("--steps", options->steps, "How many are timed (5), after one to warm up");
   command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
   command->add_option("--trace", options->trace, "Write the median step as a trace for Perfetto");
