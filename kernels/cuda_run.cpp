@@ -131,14 +131,17 @@ void CudaRun::check_communicators() {
 }
 
 // Asks instead of waiting: a collective whose partner is lost never ends, but its communicator
-// learns of it.
+// learns of it. Patience counts while this process runs: one that was stopped for a while has not
+// waited.
 void CudaRun::finish() {
   using Clock = std::chrono::steady_clock;
-  Clock::time_point last_progress = Clock::now();
+  constexpr Clock::duration most = std::chrono::milliseconds{100};
+  Clock::time_point asked = Clock::now();
+  Clock::duration waited{};
   for (std::size_t i = 0; i < program_.size();) {
     const cudaError_t state = cudaEventQuery(moments_[i].end.get());
     if (state == cudaSuccess) {
-      last_progress = Clock::now();
+      waited = {};
       ++i;
       continue;
     }
@@ -146,7 +149,10 @@ void CudaRun::finish() {
       throw DeviceError(fmt::format("{}: {}", program_.describe(static_cast<OpId>(i)),
                                     cudaGetErrorString(state)));
     check_communicators();
-    if (Clock::now() - last_progress > options_.patience)
+    const Clock::time_point now = Clock::now();
+    waited += std::min(now - asked, most);
+    asked = now;
+    if (waited > options_.patience)
       throw DeviceError(fmt::format("{} has not ended, and nothing else has for {} ms",
                                     program_.describe(static_cast<OpId>(i)),
                                     options_.patience.count()));

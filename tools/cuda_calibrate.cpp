@@ -110,7 +110,8 @@ class CudaCalibrator {
   }
   std::vector<Bytes> sizes() const {
     std::vector<Bytes> all;
-    for (Bytes size = 4_KiB; size < what_.largest; size = 16 * size) all.push_back(size);
+    for (Bytes size = 4_KiB; size < what_.largest; size = Bytes{16 * size.count()})
+      all.push_back(size);
     all.push_back(what_.largest);
     return all;
   }

@@ -191,6 +191,8 @@ void run(const Options& options) {
     throw InputError("parameter servers cannot be run yet; predict them");
   const InterruptGuard interrupt;
   const HostRanks ranks;
+  if (options.backend == "cuda" && ranks.are_processes())
+    throw InputError("--backend cuda runs in one process with all GPUs: leave mpirun out");
   const ShapedRoofline cost;
   StepPredictor predictor(loaded.topology, cost);
   Routing routing{loaded.topology};

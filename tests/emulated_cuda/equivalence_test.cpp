@@ -64,14 +64,14 @@ TrainingResult train_on_gpus(const SmallTraining& training, std::size_t count, s
 }
 
 void expect_same(const SmallTraining& training, std::size_t count, std::size_t devices,
-                 std::uint64_t seed, const TrainingResult& wanted) {
+                 std::uint64_t seed, const TrainingResult& wanted, double bound = 1e-5) {
   SCOPED_TRACE(std::to_string(training.ranks) + " ranks on " + std::to_string(devices) +
                " GPUs, seed " + std::to_string(seed));
   const TrainingResult got = train_on_gpus(training, count, devices, seed);
   ASSERT_EQ(got.losses.size(), wanted.losses.size());
   for (std::size_t s = 0; s < got.losses.size(); ++s)
-    EXPECT_NEAR(got.losses[s], wanted.losses[s], 1e-5 * wanted.losses[s]) << "step " << s;
-  EXPECT_LE(difference(got.parameters, wanted.parameters), 1e-5);
+    EXPECT_NEAR(got.losses[s], wanted.losses[s], bound * wanted.losses[s]) << "step " << s;
+  EXPECT_LE(difference(got.parameters, wanted.parameters), bound);
 }
 
 class CudaEquivalence : public testing::TestWithParam<Row> {};
@@ -104,10 +104,10 @@ SmallTraining lossy_training() {
   return training;
 }
 
-void expect_same_everywhere(const SmallTraining& training, std::size_t count) {
+void expect_same_everywhere(const SmallTraining& training, std::size_t count, double bound) {
   const TrainingResult wanted = train(training, count);
   for (std::uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed)
-    expect_same(training, count, std::size_t{2} << seed % 3, seed, wanted);
+    expect_same(training, count, std::size_t{2} << seed % 3, seed, wanted, bound);
 }
 
 TEST(CudaLossy, Compression) {
@@ -116,14 +116,16 @@ TEST(CudaLossy, Compression) {
     training.scenario.compression.method = method;
     training.scenario.compression.sparsity = 0.95;
     training.scenario.compression.sampled_share = 1;
-    expect_same_everywhere(training, 2);
+    SCOPED_TRACE(method == CompressionKind::dgc ? "dgc" : "fp16");
+    // Sums of fp16 numbers depend on their order by its last bit, 2^-11 of the gradient.
+    expect_same_everywhere(training, 2, method == CompressionKind::dgc ? 1e-5 : 5e-4);
   }
 }
 
 TEST(CudaLossy, LocalSgd) {
   SmallTraining training = lossy_training();
   training.scenario.local_sgd.interval = 2;
-  expect_same_everywhere(training, 2);
+  expect_same_everywhere(training, 2, 1e-5);
 }
 
 }  // namespace

@@ -76,7 +76,9 @@ class CudaCommands : public testing::Test {
         path("scenario.toml") + " --steps 1 --backend cuda --library " + library);
     EXPECT_EQ(done.exit_code, 3) << machine_words << "\n" << done.text;
     EXPECT_NE(done.text.find(words), std::string::npos) << done.text;
-    EXPECT_EQ(std::ranges::count(done.text, '\n'), 1) << done.text;
+    // The machine itself tells of a kernel that it lets fail.
+    const bool is_told = done.text.starts_with("emulated CUDA: ");
+    EXPECT_EQ(std::ranges::count(done.text, '\n'), is_told ? 2 : 1) << done.text;
   }
 
   std::filesystem::path folder_;
@@ -85,7 +87,7 @@ class CudaCommands : public testing::Test {
 TEST_F(CudaCommands, RunHasTheLossesOfTheHost) {
   const std::vector<double> wanted = losses("host");
   ASSERT_EQ(wanted.size(), 3u);
-  for (const std::string& how : {"", " --library nccl", " --library nccl --algorithm Tree"}) {
+  for (const std::string how : {"", " --library nccl", " --library nccl --algorithm Tree"}) {
     const std::vector<double> got = losses("cuda", how);
     ASSERT_EQ(got.size(), 3u);
     for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5 * wanted[i]) << how;
@@ -116,7 +118,7 @@ TEST_F(CudaCommands, AFaultIsOneLineAndExitCode3) {
 }
 
 TEST_F(CudaCommands, MistakesAreOneLineAndExitCode2) {
-  for (const std::string& words :
+  for (const std::string words :
        {"--backend cuda --library mpi", "--backend host --library nccl",
         "--backend cuda --protocol LL", "--backend cuda --compute paced"}) {
     const Outcome done = shell(std::string(REHEARSE_EMULATED_BINARY) + " run " +
