@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct CudaOptions {
   std::vector<int> node_of;
   /// No op ends for so long: the run is given up.
   std::chrono::milliseconds patience{60000};
+  /// Asked while it waits: true gives the run up.
+  std::function<bool()> stop;
 };
 
 class CudaExecutor final : public Executor {

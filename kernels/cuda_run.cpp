@@ -149,6 +149,7 @@ void CudaRun::finish() {
       throw DeviceError(fmt::format("{}: {}", program_.describe(static_cast<OpId>(i)),
                                     cudaGetErrorString(state)));
     check_communicators();
+    if (options_.stop && options_.stop()) throw DeviceError("stopped before the end");
     const Clock::time_point now = Clock::now();
     waited += std::min(now - asked, most);
     asked = now;

@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "sim/framework.hpp"
+#include "sim/quantity_text.hpp"
 #include "topology/accelerator_file.hpp"
 #include "topology/document.hpp"
 #include "topology/fields.hpp"
@@ -47,6 +49,19 @@ void read_devices(Fields& fields, Problems& problems, Calibration& calibration) 
   for (const Value& table : *given->array()) read(table);
 }
 
+void read_launches(Fields& fields, Problems& problems, Calibration& calibration) {
+  for (const Value* table : fields.tables("framework")) {
+    Fields one{*table, "[[framework]]", problems};
+    for (const char* key : {"name", "launch_time"}) one.require(key);
+    Calibration::Launch launch{one.text("name").value_or(""),
+                               one.time("launch_time").value_or(Time{})};
+    if (one.text("name") && !find_framework(launch.framework))
+      one.complain("name", fmt::format("unknown framework '{}'", launch.framework));
+    one.finish();
+    calibration.launches.push_back(std::move(launch));
+  }
+}
+
 constexpr std::array<std::string_view, 6> link_words{"nvlink", "pcie",   "network",
                                                      "socket", "memory", "other"};
 
@@ -84,23 +99,22 @@ const Calibration::LinkClass* find_class(const Calibration& calibration, LinkKin
 }
 
 // Links of a topology are added, not changed: the same devices, and links as measured.
-bool lay_over_links(const Calibration& calibration, Topology& topology) {
+void lay_over_links(const Calibration& calibration, Topology& topology) {
+  if (calibration.links.empty()) return;
   Topology made;
   made.name = topology.name;
   made.accelerators = topology.accelerators;
   made.protocols = topology.protocols;
+  made.library = topology.library;
   for (const Device& device : topology.devices()) made.add(device);
-  bool is_used = false;
   for (Link link : topology.links()) {
     if (const Calibration::LinkClass* found = find_class(calibration, link.kind)) {
       link.bandwidth = BytesPerSecond{found->bandwidth_share * link.bandwidth.count()};
       link.latency = found->latency.value_or(link.latency);
-      is_used = true;
     }
     made.connect(link);
   }
-  if (is_used) topology = std::move(made);
-  return is_used;
+  topology = std::move(made);
 }
 
 const Calibration::Device* find_device(const Calibration& calibration, const std::string& name) {
@@ -132,6 +146,7 @@ Calibration parse_calibration(std::string_view text, const std::string& file) {
     if (fields.text(key) && fields.text(key)->empty())
       fields.complain(key, fmt::format("'{}' must say something", key));
   read_devices(fields, problems, calibration);
+  read_launches(fields, problems, calibration);
   read_links(fields, problems, calibration);
   fields.finish();
   throw_if_any(std::move(problems));
@@ -149,6 +164,9 @@ std::string to_toml(const Calibration& calibration) {
   for (const Calibration::Device& device : calibration.devices)
     out += fmt::format("\n[[accelerator]]\nname = {}\n{}", toml_quoted(device.accelerator),
                        write_changes(device.changes));
+  for (const Calibration::Launch& launch : calibration.launches)
+    out += fmt::format("\n[[framework]]\nname = {}\nlaunch_time = \"{}\"\n",
+                       toml_quoted(launch.framework), to_text(launch.time));
   for (const Calibration::LinkClass& link : calibration.links) {
     out += fmt::format("\n[[link]]\nkind = \"{}\"\nbandwidth_share = {:#}\n", to_string(link.kind),
                        link.bandwidth_share);
@@ -157,16 +175,33 @@ std::string to_toml(const Calibration& calibration) {
   return out;
 }
 
+Topology apply_known(const Calibration& calibration, Topology topology) {
+  for (Accelerator& accelerator : topology.accelerators)
+    if (const Calibration::Device* device = find_device(calibration, accelerator.name))
+      accelerator = changed(std::move(accelerator), device->changes);
+  lay_over_links(calibration, topology);
+  return topology;
+}
+
+Scenario apply(const Calibration& calibration, Scenario scenario) {
+  for (const Calibration::Launch& launch : calibration.launches)
+    if (frameworks()[scenario.training.framework].name == launch.framework &&
+        scenario.training.launch_time == Time{})
+      scenario.training.launch_time = launch.time;
+  return scenario;
+}
+
 Topology apply(const Calibration& calibration, Topology topology) {
-  bool is_used = false;
-  for (Accelerator& accelerator : topology.accelerators) {
-    const Calibration::Device* device = find_device(calibration, accelerator.name);
-    if (!device) continue;
-    accelerator = changed(std::move(accelerator), device->changes);
-    is_used = true;
-  }
-  is_used = lay_over_links(calibration, topology) || is_used;
-  if (is_used) return topology;
+  const auto is_known = [&](const Accelerator& accelerator) {
+    return find_device(calibration, accelerator.name) != nullptr;
+  };
+  const bool has_device =
+      std::any_of(topology.accelerators.begin(), topology.accelerators.end(), is_known);
+  const auto is_class = [&](const Link& link) {
+    return find_class(calibration, link.kind) != nullptr;
+  };
+  const bool has_link = std::any_of(topology.links().begin(), topology.links().end(), is_class);
+  if (has_device || has_link) return apply_known(calibration, std::move(topology));
   std::vector<std::string> measured, present;
   for (const Calibration::Device& device : calibration.devices)
     measured.push_back(fmt::format("'{}'", device.accelerator));

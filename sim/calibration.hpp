@@ -17,6 +17,9 @@
 //   k = 4096
 //   time = "1.7ms"
 //
+//   [[framework]]
+//   name = "megatron-lm"              # as the scenario calls it
+//   launch_time = "30us"              # of the host, each kernel
 //   [[link]]                          # all links of a kind
 //   kind = "network"
 //   bandwidth_share = 0.93            # of what the cluster file says
@@ -28,6 +31,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/scenario.hpp"
 #include "topology/topology.hpp"
 
 namespace rehearse {
@@ -48,6 +52,12 @@ struct Calibration {
   std::string source;  // in words: what was measured, where, with what
   double error = 0;    // as stated: the mean share by which it misses what it was made from
   std::vector<Device> devices;
+  struct Launch {
+    std::string framework;  // as sim/framework.cpp calls it
+    Time time;              // of its host, each kernel
+    friend bool operator==(const Launch&, const Launch&) = default;
+  };
+  std::vector<Launch> launches;
   std::vector<LinkClass> links;
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
@@ -62,6 +72,10 @@ std::string to_toml(const Calibration& calibration);
 /// The topology with what was measured laid over its accelerators and links. Throws InputError when
 /// none of them is in the calibration: a figure must not be called calibrated when it is not.
 Topology apply(const Calibration& calibration, Topology topology);
+
+/// The same, but what it does not know stays as it is; and the launches of a scenario's framework.
+Topology apply_known(const Calibration& calibration, Topology topology);
+Scenario apply(const Calibration& calibration, Scenario scenario);
 
 /// For reports: "node17 (cuBLAS 12.4, …; stated error 6 %)", or what stands in its place.
 std::string describe(const std::optional<Calibration>& calibration);

@@ -79,7 +79,8 @@ const KernelEntry& entry_of(Kernel kernel) {
 }
 
 std::optional<Kernel> find_kernel(std::string_view name) {
-  const auto found = std::ranges::find(entries, name, &KernelEntry::name);
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [&](const KernelEntry& entry) { return entry.name == name; });
   if (found == entries.end()) return std::nullopt;
   return static_cast<Kernel>(found - entries.begin());
 }

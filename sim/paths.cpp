@@ -14,6 +14,11 @@ struct Way {
   Time latency;
 };
 
+bool crosses_network(const Topology& topology, std::span<const LinkId> links) {
+  return std::any_of(links.begin(), links.end(),
+                     [&](LinkId link) { return topology[link].kind == LinkKind::network; });
+}
+
 Time latency_of(const Topology& topology, std::span<const LinkId> links) {
   Time sum;
   for (const LinkId link : links) sum += topology[link].latency;
@@ -98,6 +103,7 @@ Paths::Paths(const Program& program, Routing& routing) {
       const FoldedPath& path = program.folded[c];
       crossings_.insert(crossings_.end(), path.crossings.begin(), path.crossings.end());
       route_latency.push_back(path.latency);
+      network_.push_back(path.network);
       gap_.push_back(path.gap);
       bursts_.push_back(path.bursts);
       any_gap_ = any_gap_ || path.bursts > 1;
@@ -105,13 +111,19 @@ Paths::Paths(const Program& program, Routing& routing) {
       for (std::uint32_t k = begin_[twin]; k < begin_[twin + 1]; ++k)
         crossings_.push_back(Crossing{crossings_[k]});
       route_latency.push_back(route_latency[twin]);
+      network_.push_back(network_[twin]);
     } else {
       const Way way = way_of(all[c], routing);
       for (const LinkId link : way.links) crossings_.push_back({link, 1});
       route_latency.push_back(way.latency);
+      network_.push_back(crosses_network(topology, way.links) ? 1 : 0);
     }
     const Protocol& protocol = protocol_of(program, all[c]);
-    latency_.push_back(protocol.overhead + route_latency.back());
+    if (!folded && all[c].latency > Time{}) {
+      latency_.push_back(all[c].latency + overhead_of(protocol, all[c].network));
+    } else {
+      latency_.push_back(route_latency.back() + overhead_of(protocol, network_.back()));
+    }
     flight_.push_back(all[c].posted ? latency_.back() : Time{});
     any_flight_ = any_flight_ || flight_.back() > Time{};
     begin_.push_back(static_cast<std::uint32_t>(crossings_.size()));

@@ -11,6 +11,14 @@
 
 namespace rehearse {
 
+/// What a protocol adds to the latency of a route, of which `network` crosses one: 0 or 1, or what
+/// a ring evens out.
+inline Time overhead_of(const Protocol& protocol, double network) {
+  if (network == 0) return protocol.overhead;
+  return protocol.overhead + Time::picoseconds(static_cast<std::int64_t>(
+                                 network * static_cast<double>(protocol.network_overhead.ps())));
+}
+
 /// By ConnectionId. A transfer occupies all its crossings at one rate, between two waits:
 ///
 ///   plain   |── lead ──|── bytes ──|             lead + flight = latency; a stream is held until
@@ -36,6 +44,8 @@ class Paths {
   /// The part that passes after the last byte has left, while the stream is free again.
   Time flight(ConnectionId id) const { return flight_[index(id)]; }
   bool any_flight() const { return any_flight_; }
+  /// Whether its route crosses a network: 0 or 1, or as a ring has evened it out.
+  double network(ConnectionId id) const { return network_[index(id)]; }
   /// In how many bursts the bytes move, and what passes between two of them.
   std::uint32_t bursts(ConnectionId id) const { return any_gap_ ? bursts_[index(id)] : 1; }
   Time gap(ConnectionId id) const { return any_gap_ ? gap_[index(id)] : Time{}; }
@@ -46,11 +56,18 @@ class Paths {
   void limit(ConnectionId id, BytesPerSecond rate) {
     rate_alone_[index(id)] = std::min(rate_alone_[index(id)], rate);
   }
+  /// Gives a connection another latency than its route's, of paths without protocols.
+  void even_out(ConnectionId id, Time latency, double network) {
+    latency_[index(id)] = latency;
+    network_[index(id)] = network;
+    if (flight_[index(id)] > Time{}) flight_[index(id)] = latency;
+  }
 
  private:
   std::vector<std::uint32_t> begin_{0};
   std::vector<Crossing> crossings_;
   std::vector<Time> latency_, flight_, gap_;
+  std::vector<double> network_;
   std::vector<std::uint32_t> bursts_;
   bool any_flight_ = false, any_gap_ = false;
   std::vector<BytesPerSecond> rate_alone_;

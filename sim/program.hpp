@@ -70,6 +70,8 @@ struct Connection {
   bool posted = false;
   bool by_kernels = false;
   BytesPerSecond limit{};    // its lane's share of what it crosses; zero: none
+  Time latency;              // in place of its route's where a ring evens it out; zero: the route's
+  double network = 0;        // with such a latency: share of a network's overhead that it pays
   std::vector<Rank> others;  // multicast: the targets; switch_reduce: the sources
   friend bool operator==(const Connection&, const Connection&) = default;
 };
@@ -158,6 +160,7 @@ struct FoldedPath {
   std::uint32_t stands_for = 1;
   std::uint32_t bursts = 1;
   Time gap{};
+  double network = 0;  // share of a network's overhead that it pays
   friend bool operator==(const FoldedPath&, const FoldedPath&) = default;
 };
 

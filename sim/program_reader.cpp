@@ -132,6 +132,8 @@ class Reader {
     Protocol protocol;
     protocol.name = line.quoted("a name");
     if (line.accept("overhead")) protocol.overhead = time(line);
+    if (line.accept("network_overhead")) protocol.network_overhead = time(line);
+    if (line.accept("launch")) protocol.launch = time(line);
     if (line.accept("payload")) {
       protocol.payload = line.number("a share of the wire");
       if (protocol.payload <= 0 || protocol.payload > 1) line.fail("payload is in (0, 1]");
@@ -140,6 +142,12 @@ class Reader {
     line.expect_end();
     if (program_.protocols.size() > UINT16_MAX) line.fail("more than 65536 protocols");
     program_.protocols.push_back(std::move(protocol));
+  }
+
+  double share(TextLine& line) {
+    const double share = line.number("a share of a network's overhead");
+    if (share < 0 || share > 1) line.fail("a share is in [0, 1]");
+    return share;
   }
 
   Time time(TextLine& line) {
@@ -175,6 +183,8 @@ class Reader {
       connection.protocol = static_cast<std::uint16_t>(line.integer("a protocol", known - 1));
     }
     if (line.accept("limit")) connection.limit = quantity(line, "a bandwidth", parse_bandwidth);
+    if (line.accept("latency")) connection.latency = time(line);
+    if (line.accept("network")) connection.network = share(line);
     connection.posted = line.accept("posted");
     connection.by_kernels = line.accept("by_kernels");
     line.expect_end();
@@ -197,6 +207,7 @@ class Reader {
       line.expect("gap");
       path.gap = time(line);
     }
+    if (line.accept("network")) path.network = share(line);
     if (line.accept("links")) {
       do {
         FoldedPath::Crossing crossing;

@@ -52,6 +52,9 @@ class Writer {
   void protocol(const Protocol& protocol) {
     put("protocol {}", quoted(protocol.name));
     if (protocol.overhead != Time{}) put(" overhead {}", to_text(protocol.overhead));
+    if (protocol.network_overhead != Time{})
+      put(" network_overhead {}", to_text(protocol.network_overhead));
+    if (protocol.launch != Time{}) put(" launch {}", to_text(protocol.launch));
     if (protocol.payload != 1) put(" payload {}", protocol.payload);
     if (protocol.limit.count() != 0) put(" limit {}", to_text(protocol.limit));
     put("\n");
@@ -93,6 +96,8 @@ class Writer {
     if (connection.channel != 0) put(" channel {}", connection.channel);
     if (connection.protocol != 0) put(" protocol {}", connection.protocol);
     if (connection.limit.count() != 0) put(" limit {}", to_text(connection.limit));
+    if (connection.latency != Time{}) put(" latency {}", to_text(connection.latency));
+    if (connection.network != 0) put(" network {}", connection.network);
     put("{}{}\n", connection.posted ? " posted" : "", connection.by_kernels ? " by_kernels" : "");
   }
 
@@ -102,6 +107,7 @@ class Writer {
     if (path.latency != Time{}) put(" latency {}", to_text(path.latency));
     if (path.stands_for != 1) put(" stands_for {}", path.stands_for);
     if (path.bursts != 1) put(" bursts {} gap {}", path.bursts, to_text(path.gap));
+    if (path.network != 0) put(" network {}", path.network);
     const char* separator = " links ";
     for (const FoldedPath::Crossing& crossing : path.crossings) {
       put("{}{}*{}", separator, index(crossing.link), crossing.weight);

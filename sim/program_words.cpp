@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
+#include "sim/decimal.hpp"
 #include "sim/kernel_list.hpp"
 
 namespace rehearse::program_words {
@@ -31,7 +31,7 @@ std::int64_t side(TextLine& line, std::string_view what) {
 double real(TextLine& line) {
   const std::string_view digits = line.word("a number");
   double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const auto [end, error] = read_decimal(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(value))
     line.fail(fmt::format("expected a number, not '{}'", digits));
   return value;

@@ -67,6 +67,8 @@ struct Training {
   Fusion fusion = Fusion::none;          // of element-wise kernels that follow one another
   bool cuda_graph = false;               // kernels are launched together, as nodes of one graph
   Time graph_node_overhead = 1500_ns;    // of each of them, in place of a launch
+  std::size_t framework = 0;             // whose kernels and launches: sim/framework.hpp
+  Time launch_time;                      // of the host, each kernel; 0: the framework's
   bool flash_attention = true;
   std::optional<double> clip_grad;  // longest gradient; 0: any; none: 1 for models of sequences
   double dropout = 0;               // > 0: masks are made, kept and read

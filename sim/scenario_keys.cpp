@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "sim/framework.hpp"
+
 namespace rehearse {
 
 namespace {
@@ -191,6 +193,10 @@ constexpr ScenarioKey keys[] = {
      "kernels are nodes of one graph, and launched together"},
     {training, "graph_node_overhead", "", TimeField{value<T, &Training::graph_node_overhead>},
      "of each kernel of a graph, in place of the device's launch_overhead"},
+    {training, "framework", "", choice<T, &Training::framework>(framework_words),
+     "whose kernels, launches and memory it has (`sim/framework.cpp`); none: all fused, no host"},
+    {training, "launch_time", "", TimeField{value<T, &Training::launch_time>},
+     "of the host for each kernel, which the device waits for; 0s: the framework's own"},
     {training, "flash_attention", "", FlagField{value<T, &Training::flash_attention>},
      "attention in one kernel that keeps no scores"},
     {training, "clip_grad", "", MaybeNumberField{value<T, &Training::clip_grad>},

@@ -43,6 +43,7 @@ Topology with_slow_cables(const Topology& topology, const Imperfection& weather)
   machine.name = topology.name;
   machine.accelerators = topology.accelerators;
   machine.protocols = topology.protocols;
+  machine.library = topology.library;
   for (const Device& device : topology.devices()) machine.add(device);
   for (Link link : topology.links()) {
     if (slow.contains(ends_of(link))) {

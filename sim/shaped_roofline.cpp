@@ -89,9 +89,8 @@ double gemm_seconds(const Gemm& gemm, const Accelerator::Peak& peak, const Accel
 
 // Null when nobody measured it.
 const Accelerator::MeasuredGemm* find_measured(const Compute& work, const Accelerator& device) {
-  if (device.measured.empty() || !work.math) return nullptr;
-  const Gemm& gemm = work.gemm;
-  const Accelerator::MeasuredGemm::Shape shape{*work.math, gemm.m, gemm.n, gemm.k, gemm.batch};
+  if (device.measured.empty()) return nullptr;
+  const Accelerator::MeasuredGemm::Shape shape = measured_shape(work);
   const auto at = std::lower_bound(
       device.measured.begin(), device.measured.end(), shape,
       [](const Accelerator::MeasuredGemm& a, const auto& b) { return a.shape < b; });
@@ -100,10 +99,18 @@ const Accelerator::MeasuredGemm* find_measured(const Compute& work, const Accele
 
 }  // namespace
 
+Accelerator::MeasuredGemm::Shape measured_shape(const Compute& work) {
+  const Precision precision = work.math.value_or(Precision::fp32);
+  const Gemm& gemm = work.gemm;
+  if (gemm.m > 0) return {precision, gemm.m, gemm.n, gemm.k, gemm.batch};
+  return {.precision = precision,
+          .n = work.traffic.count(),
+          .k = static_cast<std::int64_t>(std::min(work.flops.count(), 4e18))};
+}
+
 Seconds ShapedRoofline::compute(const Compute& work, const Accelerator& device) const {
   const bool is_gemm = work.gemm.m > 0;
-  if (is_gemm)
-    if (const auto* measured = find_measured(work, device)) return measured->time.seconds();
+  if (const auto* measured = find_measured(work, device)) return measured->time.seconds();
   const Seconds bound = Roofline{}.compute(work, device);
   if (bound.count() == 0 && !is_gemm) return bound;  // nothing to launch: a pause
   const double memory_rate = device.memory_bandwidth.count() * device.memory_efficiency;

@@ -13,7 +13,11 @@
 
 namespace rehearse {
 
-/// Never below Roofline, but for a GEMM that somebody measured: it takes what it took. Holds no
+/// By what a kernel is found among those that somebody measured: a product by its shape, any other
+/// (m = 0) by its bytes (n) and operations (k).
+Accelerator::MeasuredGemm::Shape measured_shape(const Compute& work);
+
+/// Never below Roofline, but for a kernel that somebody measured: it takes what it took. Holds no
 /// state: threads may share one.
 class ShapedRoofline final : public CostModel {
  public:

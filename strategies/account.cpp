@@ -110,7 +110,7 @@ bool Accounts::is_awaited(OpId op, OpId kernel) const {
   return false;
 }
 
-TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
+TimeUse Accounts::time_use(std::size_t role, const TimeWindow& window) const {
   const Day& day = days_[role];
   const Time window_end = std::min(window.end, timeline_.makespan);
   TimeUse use;
@@ -136,7 +136,7 @@ TimeUse Accounts::time_use(std::size_t role, const Window& window) const {
 }
 
 std::array<Time, dimension_count> Accounts::communication(std::size_t role,
-                                                          const Window& window) const {
+                                                          const TimeWindow& window) const {
   std::array<Time, dimension_count> total{};
   for (const Stretch& stretch : days_[role].communicating) {
     const Time begin = std::max(stretch.begin, window.begin);

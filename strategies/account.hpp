@@ -7,7 +7,7 @@
 namespace rehearse {
 
 /// A stretch of time; the whole step unless said otherwise.
-struct Window {
+struct TimeWindow {
   Time begin, end = Time::never();
 };
 
@@ -20,9 +20,9 @@ class Accounts {
   /// neither. Where several dimensions communicate at once, exchanges within layers count first (a
   /// block holds them and nothing else), then the one that the next kernel waits for, then the one
   /// that ends last.
-  TimeUse time_use(std::size_t role, const Window& window) const;
+  TimeUse time_use(std::size_t role, const TimeWindow& window) const;
   /// Time in communication of each dimension, hidden or not.
-  std::array<Time, dimension_count> communication(std::size_t role, const Window& window) const;
+  std::array<Time, dimension_count> communication(std::size_t role, const TimeWindow& window) const;
 
  private:
   struct Stretch {

@@ -188,8 +188,11 @@ void Emitter::join(Phase phase) {
 }
 
 void Emitter::run_step(const TapeStep& step, std::uint32_t name, std::uint32_t beside) {
-  if (const auto* work = std::get_if<Compute>(&step.piece->work))
-    return compute(name, *work, step.phase, step.time, {&step.time, 1});
+  if (const auto* work = std::get_if<Compute>(&step.piece->work)) {
+    Compute all = *work;
+    all.fixed += step.extra;
+    return compute(name, all, step.phase, step.time, {&step.time, 1});
+  }
   const Ops ops = exchange_ops(step.use, Lane::layer, step.phase, name, last());
   if (beside > 0) {
     began(ops);

@@ -14,6 +14,7 @@
 #include "sim/error.hpp"
 #include "sim/fast_simulator.hpp"
 #include "strategies/collectives/choose.hpp"
+#include "strategies/collectives/launch.hpp"
 
 namespace rehearse {
 
@@ -115,10 +116,10 @@ class Expansion {
       if (op.kind != WorkKind::transfer) return false;
       const Connection& way = program_[program_.transfer(op).connection];
       if (way.shape != Connection::Shape::multicast) return way.target == where;
-      return std::ranges::find(way.others, where) != way.others.end();
+      return std::find(way.others.begin(), way.others.end(), where) != way.others.end();
     };
     const std::vector<Rank>& group = program_.collective(program_[collective]).group;
-    return is_at(rank) || std::ranges::none_of(group, is_at);
+    return is_at(rank) || std::none_of(group.begin(), group.end(), is_at);
   }
 
   void copy(OpId id) {
@@ -147,6 +148,9 @@ class Expansion {
     const auto [how, protocol] = choice(shape, work);
     const CollectiveRehearsal& rehearsal = rehearsal_of(*how, shape);
     const Room room = room_of(op.stream);
+    if (const Time launch = rehearsal.launch(protocol); launch > Time{})
+      for (const Rank rank : work.group)
+        entry[index(rank)] = {add_launch(rank, launch, room.lane, entry[index(rank)])};
     const std::size_t begin = out_.size();
     const Emission emission = rehearsal.emit_into(
         out_, {work.data, work.result, room.scratch},
@@ -156,6 +160,13 @@ class Expansion {
       parts_[id][rank] = tails_[{rank, op.stream}] = emission.done(rank);
       last_copied_.erase({rank, op.stream});
     }
+  }
+
+  OpId add_launch(Rank rank, Time launch, std::size_t lane, std::span<const OpId> after) {
+    const auto [known, is_new] = launches_.try_emplace({rank, launch.ps()});
+    if (is_new) known->second = connect_launch(out_, rank, launch);
+    return out_.add_transfer(comm_lane(lane), {out_.name("launch"), Label::no_number},
+                             {.connection = known->second}, after);
   }
 
   // Algorithms sum fp32; what else a collective combines is the same transfers.
@@ -213,6 +224,7 @@ class Expansion {
   std::map<Queue, std::vector<OpId>> tails_;  // after a collective: what the next op waits for
   std::map<Queue, OpId> last_copied_;         // the op before, where it is no collective
   std::map<Stream, std::size_t> rooms_;       // numbered as they come
+  std::map<std::pair<Rank, std::int64_t>, ConnectionId> launches_;  // by how long they take
   std::size_t first_lane_, first_scratch_;
   using Key = std::tuple<CollectiveKind, std::uint32_t, std::vector<Rank>>;
   std::map<Key, std::unique_ptr<CollectiveChooser>> choosers_;

@@ -27,6 +27,8 @@ Pattern moved(const Pattern& pattern, const GroupFamily::Group& from,
     hop.connection.source = counterpart.at(hop.connection.source);
     hop.connection.target = counterpart.at(hop.connection.target);
     for (Rank& rank : hop.connection.others) rank = counterpart.at(rank);
+    hop.connection.latency = Time{};  // as its route has it
+    hop.connection.network = 0;
   }
   return result;
 }
@@ -132,7 +134,8 @@ std::uint32_t steps_of(const CollectiveRehearsal& rehearsal, Time empty, std::ui
   for (const Hop& hop : rehearsal.pattern().hops)
     if (hop.connection.posted) return 1;
   Time step = rehearsal.alpha();
-  if (!topology.protocols.empty()) step += topology.protocols[protocol].overhead;
+  if (!topology.protocols.empty() && rehearsal.paths().size() > 0)
+    step += overhead_of(topology.protocols[protocol], rehearsal.paths().network(ConnectionId{0}));
   if (step == Time{}) return 1;
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>((empty.ps() + step.ps() / 2) / step.ps(), 1, most_bursts));
@@ -140,17 +143,19 @@ std::uint32_t steps_of(const CollectiveRehearsal& rehearsal, Time empty, std::ui
 
 /// Fills in when it moves the `most` bytes of its busiest link, such that no link is overfull when
 /// it is alone: then it takes its remembered time exactly. `empty` is its time without bytes.
+/// After its `launch`, of which `empty` has none.
 void find_rhythm(RememberedCollective& cost, const GroupFamily::Alike& alike, double most,
-                 Time empty, const Topology& topology) {
+                 Time empty, Time launch, const Topology& topology) {
+  const Time running = cost.time - launch;
   const double all = most / (LoadedLink::whole * alike.streams);
   const std::int64_t bursts = cost.bursts;
   const auto needed = Time::round(time_on_links(alike, all, topology));
-  const Time still = std::clamp(cost.time - needed, Time{}, empty);
+  const Time still = std::clamp(running - needed, Time{}, empty);
   cost.gap = Time::picoseconds(still.ps() / bursts);
   // What does not divide passes before the first burst. What flows on evenly has its latencies
   // before and among its bytes; a third of them before agrees best with every transfer simulated.
-  cost.lead = bursts == 1 ? Time::picoseconds(empty.ps() / 3)
-                          : cost.gap + Time::picoseconds(cost.time.ps() % bursts);
+  cost.lead = launch + (bursts == 1 ? Time::picoseconds(empty.ps() / 3)
+                                    : cost.gap + Time::picoseconds(running.ps() % bursts));
   double wire = all / static_cast<double>(bursts);
   const double least = time_on_links(alike, wire, topology).count();
   const double moving = cost.moving().seconds().count();
@@ -196,10 +201,12 @@ GroupFamily::Alike GroupFamily::find_alike(GroupNumber first,
   Correspondence link(routing_.topology());
   Alike result = first_alone(first, rehearsal);
   const std::vector<LoadedLink> loads = result.loads.front();
+  const Paths here(connections_of(moved(rehearsal.pattern(), groups_[first], groups_[first])),
+                   routing_);
   for (GroupNumber g = first + 1; g < groups_.size(); ++g) {
     const Pattern pattern = moved(rehearsal.pattern(), groups_[first], groups_[g]);
     const Paths paths(connections_of(pattern), routing_);
-    if (!link.find(rehearsal.paths(), paths)) continue;
+    if (!link.find(here, paths)) continue;
     result.groups.push_back(g);
     std::vector<LoadedLink>& theirs = result.loads.emplace_back(loads);
     for (LoadedLink& loaded : theirs) loaded.link = link[loaded.link];
@@ -232,13 +239,15 @@ const GroupFamily::Use& GroupFamily::use(CollectiveKind kind, Bytes size,
     const Time time = best.result.time;
     const Alike& others = alike(wanted, g, best.algorithm);
     CollectiveRehearsal& rehearsal = chooser(wanted, g).rehearsal(best.algorithm);
-    const Time empty = std::min(time, rehearsal.run(Bytes{0}, engine_, best.protocol).time);
+    const Time launch = rehearsal.launch(best.protocol);
+    const Time empty =
+        std::min(time, rehearsal.run(Bytes{0}, engine_, best.protocol).time) - launch;
     const Topology& topology = routing_.topology();
     const std::uint32_t steps = steps_of(rehearsal, empty, best.protocol, topology);
     RememberedCollective cost{
         .time = time, .bursts = steps, .algorithm = best.algorithm, .protocol = best.protocol};
     find_rhythm(cost, others, most_of(bytes_on_links(rehearsal, size, best.protocol)), empty,
-                topology);
+                launch, topology);
     use.entries.push_back({cost, &others});
     for (const GroupNumber other : others.groups) has_entry[other] = true;
   }

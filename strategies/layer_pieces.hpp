@@ -38,6 +38,7 @@ struct Piece {
   Elementwise elementwise = Elementwise::no;
   bool result_is_kept = false;  // others than the next kernel read its result, too
   Bytes result;                 // what it writes for the next one; 0: not said
+  std::uint8_t launches = 1;    // of the host; an unfused kernel stands for several
   std::int64_t weights = 0;     // of a product: how many it reads, or makes the gradient of
   friend bool operator==(const Piece&, const Piece&) = default;
 };

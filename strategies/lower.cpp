@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "sim/framework.hpp"
 #include "strategies/data_parallel.hpp"
 #include "strategies/gradient_compression.hpp"
 #include "strategies/local_sgd.hpp"
 #include "strategies/loss_scaling.hpp"
 #include "strategies/shared_gradients.hpp"
+#include "strategies/step_pricing.hpp"
 #include "strategies/zero.hpp"
 
 namespace rehearse {
@@ -29,6 +31,8 @@ class Lowering {
     // The 16-bit copies that casts make of weights are there from forward to backward.
     for (std::uint32_t r = 0; r < schedule_.ranks.size() && plan_.scenario.training.autocast; ++r)
       out_.hold(r, MemoryKind::buffers, Bytes{2 * parameters_of(plan_, r)});
+    for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r)
+      out_.hold(r, MemoryKind::buffers, frameworks()[plan_.scenario.training.framework].memory);
     for (std::size_t step = simulated_steps(plan_.scenario); step > 0; --step) run_step();
     return out_.finish();
   }
@@ -209,6 +213,7 @@ StepProgram lower_step(StepPlan& plan, StepNetwork& network, const LowerOptions&
   plan_overflow_check(plan);
   SharedGradients shared;
   shared.plan(plan);
+  wait_for_host(plan, network);
   return Lowering(plan, network, options, *strategy, shared).run();
 }
 

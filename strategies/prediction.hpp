@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/framework.hpp"
 #include "strategies/lower.hpp"
 
 namespace rehearse {
@@ -46,7 +47,11 @@ struct Prediction {
     std::uint64_t ops = 0, events = 0;
   } simulation;
   std::string calibration;  // what stands behind the compute costs, in words
+  /// Of ten published steps predicted like this one, eight took between these times its own.
+  StepBand band;
 
+  Time low() const { return Time::round(Seconds{band.low * step.seconds().count()}); }
+  Time high() const { return Time::round(Seconds{band.high * step.seconds().count()}); }
   double samples_per_second() const { return samples / step.seconds().count(); }
   double tokens_per_second() const { return tokens / step.seconds().count(); }
   FlopsPerSecond model_flops_per_gpu() const {

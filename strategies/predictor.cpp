@@ -156,6 +156,7 @@ Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
   told.tokens = told.samples * static_cast<double>(plan.seq_length);
   told.model_flops = plan.model_flops;
   told.peak = peak_of(device(), training.precision);
+  told.band = frameworks()[training.framework].band;
   told.is_drawn = Weather(plan.scenario.imperfection, told.world).is_drawn();
   for (std::size_t r = 0; r < run.step.roles.size(); ++r)
     told.roles.push_back(report_on(accounts, run.timeline, run.step.roles[r], r, device()));
@@ -208,7 +209,7 @@ Prediction StepPredictor::extrapolate(const Run& run, const SteadyState& steady,
     const ActionOps& last =
         run.step.actions[role.pipeline_rank][steady.rounds[role.pipeline_rank].end - 1];
     const Time end = run.timeline.spans[index(last.begin)].begin;
-    const Window round{end - steady.period, end};
+    const TimeWindow round{end - steady.period, end};
     RoleReport& report = prediction.roles[r];
     report.time = sum(report.time, accounts.time_use(r, round), left_out);
     const auto more = accounts.communication(r, round);

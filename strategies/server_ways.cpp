@@ -47,6 +47,7 @@ class Symmetry {
         .crossings = {}, .latency = {}, .stands_for = static_cast<std::uint32_t>(twins_.size())};
     for (const LinkId link : route) {
       path.latency += topology_[link].latency;
+      if (topology_[link].kind == LinkKind::network) path.network = 1;
       path.crossings.push_back(
           {link, static_cast<std::uint32_t>(users_.at(link).size() == 1 ? 1 : twins_.size())});
     }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/paths.hpp"
+
 namespace rehearse {
 
 namespace {
@@ -120,12 +122,14 @@ MessagePath StepNetwork::path(const Handover& handover, std::uint32_t message) {
   const Protocol protocol = message_protocol(topology);
   double rate = std::numeric_limits<double>::infinity();
   if (protocol.limit.count() > 0) rate = protocol.limit.count();
-  Time latency = protocol.overhead;
+  bool far = false;
+  Time latency;
   for (const LinkId link : messages(handover)[message].links) {
+    far = far || topology[link].kind == LinkKind::network;
     latency += topology[link].latency;
     rate = std::min(rate, topology[link].bandwidth.count());
   }
-  return {latency, BytesPerSecond{rate * protocol.payload}};
+  return {latency + overhead_of(protocol, far), BytesPerSecond{rate * protocol.payload}};
 }
 
 const Cast& StepNetwork::cast(std::span<const CollectiveUse> uses,

@@ -8,8 +8,10 @@
 #include "sim/cost_model.hpp"
 #include "sim/error.hpp"
 #include "strategies/autocast.hpp"
+#include "strategies/framework_kernels.hpp"
 #include "strategies/fusion.hpp"
 #include "strategies/loss_scaling.hpp"
+#include "strategies/step_pricing.hpp"
 #include "strategies/step_schedule.hpp"
 
 namespace rehearse {
@@ -134,9 +136,15 @@ bool has_halves(const Schedule& schedule) {
 }
 
 // The passes over the pieces, in their order: casts are kernels that may be fused.
-PieceTable pieces_for(const Workload& workload, const Scenario& scenario) {
+PieceTable pieces_for(const Workload& workload, const Scenario& scenario,
+                      const Accelerator& device) {
   const Training& training = scenario.training;
   PieceTable pieces(workload, sharding_of(workload, scenario.parallelism, training));
+  if (training.framework > 0)
+    pieces.apply([&](LayerPieces layer) {
+      return framework_layer(std::move(layer), frameworks()[training.framework], device,
+                             workload.transformer.norm);
+    });
   if (training.autocast) pieces.apply(autocast_layer);
   if (training.fusion == Fusion::elementwise) pieces.apply(fused_layer);
   return pieces;
@@ -176,6 +184,7 @@ void deal_out(StepPlan& plan, const Workload& workload, const Accelerator& devic
     price(work.backward);
     price(work.backward_input);
     price(work.backward_weight);
+    slow_clocks(work, device);
   }
 }
 
@@ -242,7 +251,7 @@ StepPlan plan_step(const Scenario& scenario, const Workload& workload, std::size
       .placement = std::move(placement),
       .batch = batch,
       .schedule = schedule_for(how, microbatches),
-      .pieces = pieces_for(workload, scenario),
+      .pieces = pieces_for(workload, scenario, device),
       .works = {},
       .work_of = {},
       .uses = {},

@@ -70,6 +70,7 @@ struct StepPlan {
   std::int64_t tied_copy = 0;          // parameters that the last stage holds of the first one's
   std::vector<std::uint32_t> overflow_uses;  // of the check, one after the other
   Update update = Update::done;
+  bool has_host = false;                // waits for the host are in the tapes' times
   const Accelerator* device = nullptr;  // what computes every stage, and how it is priced; both
   const CostModel* cost = nullptr;      // outlive the plan
 

@@ -20,6 +20,7 @@ struct TapeStep {
   Phase phase{};
   std::uint32_t use = 0;    // of an exchange: which of the step's collectives
   Time time;                // of a kernel, alone
+  Time extra;               // of it: what slower clocks and waiting for the host add
   std::uint8_t beside = 0;  // of an exchange: so many steps after it, all kernels, do not wait
 };
 

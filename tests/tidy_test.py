@@ -1,5 +1,6 @@
 # What a reader would trip over, checked in every source file: long lines, files and functions, a
-# file that does not say what it is for, forgotten marks, a machine's own paths, and the layout.
+# file that does not say what it is for, forgotten marks, a machine's own paths, one name for two
+# types, and the layout.
 """Usage: tidy_test.py [FILE...]   (all files of the project when none is named)"""
 
 import re
@@ -19,6 +20,9 @@ COLUMNS, FILE_LINES, FUNCTION_LINES = 100, 400, 60
 
 # Spelled so that this file does not contain what it looks for.
 MARKS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b(?!\(#\d+\))")
+# The lab compiles these folders with a libc++ that has no std::bit_cast (sim/bits.hpp instead).
+IN_THE_LAB = {"sim", "topology", "strategies"}
+NOT_IN_THE_LAB = re.compile(r"std::bit_cast<")
 MACHINE_PATH = re.compile(r"(^|[^A-Za-z0-9_.])/(wo" + r"rk|ro" + r"ot|ho" + r"me)/[a-z]")
 
 
@@ -54,6 +58,7 @@ def problems_of(path):
     first = lines[1] if len(lines) > 1 and lines[0].startswith("#!") else (lines or [""])[0]
     if not re.match(re.escape(COMMENT.get(path.suffix, "#")) + r" \S", first):
         yield 1, "the first line does not say what the file is for"
+    in_the_lab = path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in IN_THE_LAB
     for number, line in enumerate(lines, 1):
         if len(line) > COLUMNS:
             yield number, f"{len(line)} columns, at most {COLUMNS}"
@@ -65,6 +70,8 @@ def problems_of(path):
             yield number, "a mark without its issue: write it as MARK(#12)"
         if MACHINE_PATH.search(line):
             yield number, "an absolute path of one machine"
+        if in_the_lab and NOT_IN_THE_LAB.search(line):
+            yield number, "the lab's libc++ has no std::bit_cast: see sim/bits.hpp"
     if path.suffix in CLANG:
         yield from long_functions(lines)
 
@@ -83,6 +90,19 @@ def files():
 def is_script(path):
     with path.open("rb") as file:
         return path.suffix == "" and file.read(2) == b"#!"
+
+
+def twice_named(paths):
+    """Two types of one name in one namespace: the linker takes either's code for both."""
+    seen = {}
+    for path in paths:
+        text = path.read_text(encoding="utf-8") if path.suffix == ".hpp" else ""
+        space = re.search(r"^namespace ([\w:]+) {", text, re.MULTILINE)
+        for match in re.finditer(r"^(?:struct|class|enum class) (\w+)\b[^;{]*{", text, re.M):
+            name = (space[1] if space else "") + "::" + match[1]
+            if name in seen:
+                yield f"{path}: {name} is also in {seen[name]}"
+            seen[name] = path
 
 
 def layout_problems(paths):
@@ -123,6 +143,10 @@ def self_check():
             assert len(messages) == 1 and expected in messages[0], (expected, messages)
         sample.write_text(good, encoding="utf-8")
         assert not list(problems_of(sample)), list(problems_of(sample))
+        twins = [Path(folder) / "one.hpp", Path(folder) / "two.hpp"]
+        for twin in twins:
+            twin.write_text("namespace a {\nstruct B {};\n}\n", encoding="utf-8")
+        assert len(list(twice_named(twins))) == 1
 
 
 def main():
@@ -130,6 +154,7 @@ def main():
     paths = [Path(name).resolve() for name in sys.argv[1:]] or files()
     found = [f"{path.relative_to(ROOT)}:{line}: {message}"
              for path in paths for line, message in problems_of(path)]
+    found += twice_named(paths)
     found += layout_problems(paths)
     for line in found:
         print(line)

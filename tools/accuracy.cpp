@@ -3,16 +3,20 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include "sim/error.hpp"
 #include "tools/accuracy_page.hpp"
 #include "tools/accuracy_report.hpp"
+#include "tools/accuracy_summary.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/output_file.hpp"
 #include "tools/progress.hpp"
+#include "topology/libraries.hpp"
+#include "topology/text_file.hpp"
 
 namespace rehearse {
 
@@ -20,7 +24,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string json, report, by = "sweep";
+  std::string json, report, by = "sweep", libraries, calibration, leave_one_out;
   std::optional<std::int64_t> threads;
   std::int64_t worst = 5;
   bool quiet = false;
@@ -46,6 +50,36 @@ std::vector<MeasuredFile> load_all(const std::vector<std::string>& names) {
   return files;
 }
 
+// Every sweep of the files for which the folder has constants that were fitted without it.
+std::vector<LeftOutSweep> leave_out(const std::vector<MeasuredFile>& files,
+                                    const std::string& folder, std::size_t threads) {
+  std::vector<LeftOutSweep> all;
+  for (const MeasuredFile& file : files) {
+    std::vector<std::string> sweeps;
+    for (const MeasuredRow& row : file.rows)
+      if (std::find(sweeps.begin(), sweeps.end(), row.sweep) == sweeps.end())
+        sweeps.push_back(row.sweep);
+    for (const std::string& sweep : sweeps) {
+      const std::filesystem::path profile =
+          std::filesystem::path(folder) / ("without-" + sweep + ".toml");
+      if (sweep.empty() || !std::filesystem::exists(profile)) continue;
+      std::vector<MeasuredFile> one{{file.name, file.format, {}}};
+      for (const MeasuredRow& row : file.rows)
+        if (row.sweep == sweep) one.front().rows.push_back(row);
+      const std::vector<AccuracyRow> rows =
+          run_accuracy({.files = one,
+                        .threads = threads,
+                        .calibration = load_calibration(profile.string()),
+                        .progress = {}});
+      AccuracyRows all_of_it;
+      for (const AccuracyRow& row : rows) all_of_it.push_back(&row);
+      const AccuracySummary sum = summed_up(all_of_it, one);
+      all.push_back({file.name, sweep, sum.rows, sum.mape});
+    }
+  }
+  return all;
+}
+
 void accuracy(const Options& options) {
   if (options.by != "sweep" && options.by != "file")
     throw InputError(fmt::format("--by {} is neither 'sweep' nor 'file'", options.by));
@@ -56,18 +90,26 @@ void accuracy(const Options& options) {
   const std::size_t threads = counted("--threads", options.threads, 1024)
                                   .value_or(std::max(1u, std::thread::hardware_concurrency()));
   const std::vector<MeasuredFile> files = load_all(options.files);
+  std::optional<Calibration> calibration;
+  if (!options.calibration.empty()) calibration = load_calibration(options.calibration);
+  if (!options.libraries.empty())
+    replace_library_table(read_text_file(options.libraries), options.libraries);
   const auto json = options.json.empty() ? nullptr : std::make_unique<OutputFile>(options.json);
   const auto page = options.report.empty() ? nullptr : std::make_unique<OutputFile>(options.report);
   std::vector<AccuracyRow> rows;
   {
     Progress progress(options.quiet);
-    rows = run_accuracy(
-        {.files = files, .threads = threads, .progress = [&](std::size_t done, std::size_t all) {
-           progress.show(fmt::format("{} of {} rows", done, all));
-         }});
+    rows = run_accuracy({.files = files,
+                         .threads = threads,
+                         .calibration = std::move(calibration),
+                         .progress = [&](std::size_t done, std::size_t all) {
+                           progress.show(fmt::format("{} of {} rows", done, all));
+                         }});
   }
-  const AccuracyReport report{files, rows, options.by == "sweep",
-                              static_cast<std::size_t>(options.worst)};
+  AccuracyReport report{files, rows, options.by == "sweep",
+                        static_cast<std::size_t>(options.worst)};
+  if (!options.leave_one_out.empty())
+    report.left_out = leave_out(files, options.leave_one_out, threads);
   if (options.json != "-" && options.report != "-") fmt::print("{}", accuracy_text(report));
   if (json) {
     json->write(accuracy_json(report));
@@ -89,10 +131,17 @@ void add_accuracy_command(CLI::App& app) {
                    "Measurements as CSV (scenarios/published/README.md); - is standard input")
       ->required();
   command->add_option("--json", options->json, "Write all rows and sums; - is standard output");
+  command->add_option("--calibration", options->calibration,
+                      "A profile laid over the machines and frameworks that it knows");
+  command->add_option(
+      "--leave-one-out", options->leave_one_out,
+      "A folder of profiles, without-SWEEP.toml each fitted without one: its error");
   command->add_option("--report", options->report, "Write a page with figures (.html)");
   command->add_option("--by", options->by, "A line for each sweep (default) or each file");
   command->add_option("--worst", options->worst, "How many of the worst cases of a file (5)");
   command->add_option("--threads", options->threads, "How many rows at a time (all cores)");
+  command->add_option("--libraries", options->libraries,
+                      "Constants of libraries in place of ours (topology/libraries.toml)");
   command->add_flag("--quiet", options->quiet, "No progress line");
   command->callback([options] { accuracy(*options); });
 }

@@ -42,10 +42,13 @@ std::string table_line(const std::string& name, const AccuracySummary& sum) {
   };
   const std::string memory =
       sum.memory.rows() == 0 ? "-" : fmt::format("{:.1f} %", 100 * sum.memory.accuracy());
-  return fmt::format("{:<52}{:>6}{:>10}{:>10}{:>10}{:>7}{:>10}{:>9}\n", name, sum.rows,
+  const auto maybe = [](std::optional<double> share) {
+    return share ? fmt::format("{:.1f} %", 100 * *share) : std::string{"-"};
+  };
+  return fmt::format("{:<52}{:>6}{:>10}{:>10}{:>10}{:>7}{:>10}{:>9}{:>9}{:>10}\n", name, sum.rows,
                      percent(sum.mape), percent(sum.median_ape), percent(sum.p90_ape),
                      correlation_text(sum.spearman), correlation_text(sum.spearman_within_groups),
-                     memory);
+                     memory, maybe(sum.inside), maybe(sum.left_out));
 }
 
 std::string memory_text(const MemoryMatrix& memory) {
@@ -113,6 +116,21 @@ std::string scaling_text(const std::vector<ScalingSeries>& series) {
                             within, series.size(), percentile(worst, 0.5), percentile(worst, 1));
 }
 
+// With what was left out, of the sweeps and of each file as a whole.
+std::vector<AccuracySummary> sums_of(const AccuracyReport& report) {
+  std::vector<AccuracySummary> all = summaries(report.rows, report.files);
+  for (AccuracySummary& sum : all) {
+    double errors = 0, rows = 0;
+    for (const LeftOutSweep& left : report.left_out) {
+      if (left.file != sum.file || (!sum.sweep.empty() && left.sweep != sum.sweep)) continue;
+      errors += left.mape * static_cast<double>(left.rows);
+      rows += static_cast<double>(left.rows);
+    }
+    if (rows > 0 && !sum.is_band) sum.left_out = errors / rows;
+  }
+  return all;
+}
+
 Json number_or_null(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
 
 Json row_json(const AccuracyReport& report, const AccuracyRow& row) {
@@ -127,6 +145,7 @@ Json row_json(const AccuracyReport& report, const AccuracyRow& row) {
   json["predicted"] = row.is_predicted() ? Json(row.predicted) : Json(nullptr);
   json["measured"] = number_or_null(row.measured);
   json["error"] = row.is_predicted() && row.measured ? Json(row.error()) : Json(nullptr);
+  if (row.low && row.is_predicted()) json["low"] = *row.low, json["high"] = *row.high;
   if (row.noisy) json["noisy"] = true;
   if (row.runs_out) json["oom_predicted"] = *row.runs_out;
   if (row.ran_out) json["oom_measured"] = *row.ran_out;
@@ -146,7 +165,9 @@ Json summary_json(const AccuracySummary& sum) {
             {"p90_ape", share(sum.p90_ape)},
             {"spearman", number_or_null(sum.spearman)},
             {"spearman_within_groups", number_or_null(sum.spearman_within_groups)},
-            {"oom_accuracy", nullptr}};
+            {"oom_accuracy", nullptr},
+            {"inside_band", number_or_null(sum.inside)},
+            {"left_out_mape", number_or_null(sum.left_out)}};
   if (sum.memory.rows() > 0) {
     json["oom_accuracy"] = sum.memory.accuracy();
     json["oom"] = {{"foreseen", sum.memory.both},
@@ -160,10 +181,10 @@ Json summary_json(const AccuracySummary& sum) {
 }  // namespace
 
 std::string accuracy_text(const AccuracyReport& report) {
-  std::string text =
-      fmt::format("{:<52}{:>6}{:>10}{:>10}{:>10}{:>7}{:>10}{:>9}\n", "Error of the predictions",
-                  "rows", "mean", "median", "90th", "rank", "in groups", "memory");
-  const std::vector<AccuracySummary> all = summaries(report.rows, report.files);
+  std::string text = fmt::format("{:<52}{:>6}{:>10}{:>10}{:>10}{:>7}{:>10}{:>9}{:>9}{:>10}\n",
+                                 "Error of the predictions", "rows", "mean", "median", "90th",
+                                 "rank", "in groups", "memory", "in band", "left out");
+  const std::vector<AccuracySummary> all = sums_of(report);
   for (const AccuracySummary& sum : all) {
     const bool is_file = sum.sweep.empty() && !sum.is_band;
     const bool is_nameless =
@@ -187,8 +208,7 @@ std::string accuracy_text(const AccuracyReport& report) {
 std::string accuracy_json(const AccuracyReport& report) {
   Json rows = Json::array(), sums = Json::array(), scaling = Json::array();
   for (const AccuracyRow& row : report.rows) rows.push_back(row_json(report, row));
-  for (const AccuracySummary& sum : summaries(report.rows, report.files))
-    sums.push_back(summary_json(sum));
+  for (const AccuracySummary& sum : sums_of(report)) sums.push_back(summary_json(sum));
   for (const ScalingSeries& series : scaling_series(report.rows, report.files))
     scaling.push_back({{"series", series.name},
                        {"fewest_gpus", series.fewest},

@@ -87,12 +87,14 @@ AccuracySummary summed_up(const AccuracyRows& rows, const std::vector<MeasuredFi
   Pairs all;
   std::map<std::string, Pairs> groups;
   std::vector<double> errors;
+  double banded = 0, inside = 0;
   for (const AccuracyRow* row : rows) {
     sum.file = files[row->file].name;
     sum.unbuilt += !row->is_predicted();
     count(sum.memory, *row);
     if (!row->is_scored()) continue;
     errors.push_back(std::abs(row->error()));
+    if (row->low) ++banded, inside += row->is_inside() ? 1 : 0;
     for (Pairs* pairs : {&all, &groups[group_of(measured_row(*row, files))]}) {
       pairs->predicted.push_back(row->predicted);
       pairs->measured.push_back(*row->measured);
@@ -104,6 +106,7 @@ AccuracySummary summed_up(const AccuracyRows& rows, const std::vector<MeasuredFi
     sum.median_ape = percentile(errors, 0.5);
     sum.p90_ape = percentile(errors, 0.9);
   }
+  if (banded > 0) sum.inside = inside / banded;
   sum.spearman = correlation(all);
   sum.spearman_within_groups = within_groups(groups);
   return sum;

@@ -30,6 +30,8 @@ struct AccuracySummary {
   /// (collectives: equal machine, collective and size), weighted by their rows.
   std::optional<double> spearman_within_groups;
   MemoryMatrix memory;
+  std::optional<double> inside;    // share of the rows with a band whose measurement is in it
+  std::optional<double> left_out;  // mean error by constants fitted without the sweep
 };
 
 /// Throughput per GPU against the series' row with the fewest GPUs.

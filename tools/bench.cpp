@@ -16,6 +16,7 @@
 #include "sim/explain.hpp"
 #include "sim/program_text.hpp"
 #include "sim/quantity_text.hpp"
+#include "strategies/collectives/launch.hpp"
 #include "tools/bench_host.hpp"
 #include "tools/bench_page.hpp"
 #include "tools/bench_table.hpp"
@@ -228,7 +229,7 @@ class Bench {
                       "machine",
                       rehearsal.most_transfers(row.size)));
     const auto protocol = chooser.at(row.size, *engine_).front().protocol;
-    const Program program = rehearsal.program(row.size, protocol);
+    const Program program = launched_program(rehearsal, shape_.group, row.size, protocol);
     finish(text, [&] { return to_text(program); });
     if (trace == nullptr) return;
     const Timeline timeline = engine_->run(program);
@@ -246,7 +247,8 @@ class Bench {
     constexpr std::uint64_t most_drawn = 500'000;
     if (rehearsal.most_transfers(row.size) <= most_drawn) {
       const auto protocol = chooser.at(row.size, *engine_).front().protocol;
-      BenchRun& run = report.last.emplace(BenchRun{rehearsal.program(row.size, protocol), {}});
+      BenchRun& run = report.last.emplace(
+          BenchRun{launched_program(rehearsal, shape_.group, row.size, protocol), {}});
       run.timeline = engine_->run(run.program);
     }
     return bench_page(report);

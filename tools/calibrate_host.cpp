@@ -16,6 +16,7 @@
 #include "strategies/predictor.hpp"
 #include "tools/bench_host.hpp"
 #include "tools/calibrate.hpp"
+#include "tools/host_kernels.hpp"
 #include "tools/measure_host.hpp"
 #include "tools/progress.hpp"
 
@@ -72,6 +73,8 @@ class HostCalibrator {
     const LineFit& fit = measured.both_ways;
     const double rate = 1 / std::max(fit.slope, 1e-15);
     const double latency = fit.intercept / static_cast<double>(hops);
+    // As long as a product of 256x256x256 or so, whatever the link.
+    message_ = Bytes{static_cast<std::int64_t>(std::clamp(rate * 1e-3, 4096.0, 1048576.0)) & ~63};
     profile_.calibration.links.push_back(
         {link.kind, rate / link.bandwidth.count(), Time::round(Seconds{latency})});
     note(
@@ -88,42 +91,23 @@ class HostCalibrator {
                                Time::round(Seconds{fit.at(sample.x)})});
   }
 
-  std::set<std::array<std::int64_t, 4>> shapes() const {
-    std::set<std::array<std::int64_t, 4>> found;
-    for (const std::string& file : what_.scenarios) {
-      LoadedScenario loaded = load_scenario(file, {});
-      check_scenario(loaded);
-      const ShapedRoofline cost;
-      StepPredictor predictor(loaded.topology, cost);
-      const StepProgram step = predictor.whole_program(loaded.scenario, loaded.workload);
-      for (const Program::Op& op : step.program.ops()) {
-        if (op.kind != WorkKind::compute) continue;
-        const Gemm& gemm = step.program.compute(op).gemm;
-        if (gemm.m > 0) found.insert({gemm.m, gemm.n, gemm.k, gemm.batch});
-      }
-    }
-    return found;
-  }
-
   void measure_kernels() {
     const Device& first = what_.topology[what_.topology.device_of(Rank{0})];
     if (first.accelerator >= what_.topology.accelerators.size()) return;
     const Accelerator& device = what_.topology.accelerators[first.accelerator];
     const std::size_t all = what_.topology.rank_count();
     AcceleratorChanges changes;
-    measure_memory(device, all, changes);
-    for (const auto& [m, n, k, batch] : shapes()) {
-      progress_.show(fmt::format("product {}x{}x{}", m, n, k));
-      const KernelMeasurement one = measure_gemm(ranks_, all, {m, n, k, 1});
-      changes.measured.push_back({{Precision::fp32, m, n, k, batch}, batch * one.time});
-      note("gemm {}x{}x{}: {}, spread {:.0f} %", m, n, k, readable(one.time), 100 * one.spread);
-    }
+    if (what_.scenarios.empty()) measure_memory(device, all, changes);
+    if (!what_.scenarios.empty())
+      measure_scenario_kernels(ranks_, what_.scenarios, what_.topology, progress_, profile_,
+                               changes);
     if (all >= 2) {
       progress_.show("products beside messages");
-      const Slowing slowing = measure_slowing(ranks_, {256, 256, 256, 1}, 1_MiB);
+      const Slowing slowing = measure_slowing(ranks_, {256, 256, 256, 1}, message_);
       changes.communication_share = slowing.compute;
       note(
-          "products beside messages lose {:.0f} % of their rate, messages beside products {:.0f} %",
+          "communication costs products beside it {:.0f} % of its own time alone; messages beside "
+          "products lose {:.0f} % of their rate",
           100 * slowing.compute, 100 * slowing.communication);
     }
     profile_.calibration.devices.push_back({device.name, changes});
@@ -158,7 +142,8 @@ class HostCalibrator {
     CollectiveShape shape{.kind = CollectiveKind::all_reduce};
     for (std::size_t r = 0; r < machine.rank_count(); ++r)
       shape.group.push_back(static_cast<Rank>(r));
-    const CollectiveJob job{.ranks = ranks_, .routing = measured_routing, .shape = shape};
+    const CollectiveJob job{
+        .ranks = ranks_, .routing = measured_routing, .shape = shape, .iterations = 3};
     const Roofline cost;
     FastSimulator engine(routing, cost);
     for (const std::string& name : runnable_algorithms(shape, what_.topology, {}))
@@ -175,6 +160,7 @@ class HostCalibrator {
   HostRanks ranks_;
   Progress progress_;
   Profile profile_;
+  Bytes message_ = 1_MiB;  // beside products
 };
 
 }  // namespace

@@ -12,6 +12,12 @@ Topology calibrated(const Scenario& scenario, Topology topology) {
   return machine_for(scenario, std::move(topology));
 }
 
+Scenario launched(Scenario scenario) {
+  if (scenario.calibration.empty()) return scenario;
+  const Calibration calibration = load_calibration(scenario.calibration);
+  return apply(calibration, std::move(scenario));
+}
+
 std::string calibration_words(const Scenario& scenario) {
   if (scenario.calibration.empty()) return describe(std::optional<Calibration>{});
   return describe(std::optional{load_calibration(scenario.calibration)});

@@ -13,6 +13,9 @@ namespace rehearse {
 /// scenario changes (sim/scenario_machine.hpp). Throws InputError.
 Topology calibrated(const Scenario& scenario, Topology topology);
 
+/// The scenario with the launches of its framework as its calibration has them.
+Scenario launched(Scenario scenario);
+
 /// For reports: what stands behind the figures, with its own error.
 std::string calibration_words(const Scenario& scenario);
 

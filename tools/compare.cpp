@@ -11,6 +11,7 @@
 #include "strategies/check_scenario.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/commands.hpp"
+#include "tools/compare_page.hpp"
 #include "tools/comparison.hpp"
 #include "tools/counts.hpp"
 #include "tools/interrupt.hpp"
@@ -23,25 +24,34 @@ namespace {
 
 struct Options {
   std::vector<std::string> files, sets;
-  std::string backend, compute = "paced", json, trace;
+  std::string backend, compute = "paced", json, trace, report;
   std::int64_t steps = 5;
   bool quiet = false;
 };
 
-void tell(const Options& options, const Comparison& comparison,
-          const std::vector<TraceSlice>& predicted, const std::vector<TraceSlice>& measured) {
-  if (options.json != "-" && options.trace != "-") fmt::print("{}", comparison_text(comparison));
+/// Whether standard output is free for people.
+bool talks(const Options& options) {
+  return options.json != "-" && options.trace != "-" && options.report != "-";
+}
+
+void tell(const Options& options, const Comparison& comparison, const ComparedSides& sides) {
+  if (talks(options)) fmt::print("{}", comparison_text(comparison));
   if (!options.json.empty()) write_output(options.json, comparison_json(comparison));
+  if (!options.report.empty()) write_output(options.report, compare_page(comparison, sides));
   if (options.trace.empty()) return;
   OutputFile trace(options.trace);
-  write_slices(trace, {{"predicted", predicted}, {"measured", measured}});
+  write_slices(trace, {{"predicted", sides.predicted}, {"measured", sides.measured}});
   trace.finish();
 }
 
 void compare_traces(const Options& options) {
   const std::vector<TraceSlice> predicted = read_trace(options.files[0]);
   const std::vector<TraceSlice> measured = read_trace(options.files[1]);
-  tell(options, compare(predicted, measured), predicted, measured);
+  tell(options, compare(predicted, measured),
+       {"Two traces compared",
+        {{"predicted", options.files[0]}, {"measured", options.files[1]}},
+        predicted,
+        measured});
 }
 
 void compare_with_run(const Options& options) {
@@ -65,7 +75,8 @@ void compare_with_run(const Options& options) {
   StepPredictor predictor(loaded.topology, cost);
   Routing routing{loaded.topology};
   const HostCompute compute = is_paced ? HostCompute::paced : HostCompute::calls;
-  const HostStep step = host_step(loaded, predictor, routing, compute);
+  const HostStep step =
+      host_step(loaded, predictor, routing, compute, default_numbers(loaded.scenario));
   progress.show("predicting");
   const Timeline predicted = FastSimulator{routing, cost}.run(step.program);
   progress.show("running");
@@ -79,17 +90,23 @@ void compare_with_run(const Options& options) {
   const auto after = slices_of(step, told_of_whole(step, done.timelines[done.median]));
   Comparison comparison = compare(before, after);
   comparison.spread = done.spread;
-  if (options.json != "-" && options.trace != "-")
-    fmt::print("{}\npredicted with {}\nmeasured on {}, median of {} steps; computes {}\n\n",
-               loaded.scenario.title, calibration_words(loaded.scenario),
-               ranks.describe(loaded.topology.rank_count()), done.timelines.size(),
-               is_paced ? "PACED by the model: only communication is real" : "real");
-  tell(options, comparison, before, after);
+  const std::string calibration = calibration_words(loaded.scenario);
+  const std::string how = fmt::format(
+      "{}, median of {} steps; computes {}", ranks.describe(loaded.topology.rank_count()),
+      done.timelines.size(), is_paced ? "PACED by the model: only communication is real" : "real");
+  if (talks(options))
+    fmt::print("{}\npredicted with {}\nmeasured on {}\n\n", loaded.scenario.title, calibration,
+               how);
+  tell(options, comparison,
+       {loaded.scenario.title,
+        {{"predicted with", calibration}, {"measured on", how}},
+        before,
+        after});
 }
 
 void compare(const Options& options) {
-  if (options.json == "-" && options.trace == "-")
-    throw InputError("standard output (-) is for one of --json, --trace");
+  if ((options.json == "-") + (options.trace == "-") + (options.report == "-") > 1)
+    throw InputError("standard output (-) is for one of --json, --trace, --report");
   if (options.files.size() == 2 && options.backend.empty()) return compare_traces(options);
   if (options.files.size() == 1 && !options.backend.empty()) return compare_with_run(options);
   throw InputError("compare takes two traces, or one scenario with --backend host to run it on");
@@ -109,6 +126,7 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--steps", options->steps, "How many are timed (5)");
   command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
   command->add_option("--trace", options->trace, "Write one trace with both timelines");
+  command->add_option("--report", options->report, "Write a page with figures (.html)");
   command->add_flag("--quiet", options->quiet, "No progress line");
   command->callback([options] { compare(*options); });
 }

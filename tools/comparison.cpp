@@ -32,12 +32,16 @@ Time step_of(const Slices& slices) {
   return slices.empty() ? Time{} : end - begin;
 }
 
-/// Rows by a key that both sides have, in the order of the keys; times are divided by `ranks`.
+/// Rows by a key that both sides have, in the order of the keys: the mean over ranks, or the sum
+/// where a key names one rank.
+enum class Sum : bool { mean_over_ranks, whole };
 template <class Key>
-std::vector<ComparedRow> rows_by(const Slices& predicted, const Slices& measured, Key key) {
+std::vector<ComparedRow> rows_by(const Slices& predicted, const Slices& measured, Sum sum,
+                                 Key key) {
   std::map<std::string, ComparedRow> rows;
   const auto add = [&](const Slices& slices, Time ComparedRow::*side, bool counts) {
-    const auto ranks = static_cast<std::int64_t>(rank_count(slices));
+    const auto ranks =
+        sum == Sum::whole ? std::int64_t{1} : static_cast<std::int64_t>(rank_count(slices));
     for (const TraceSlice& slice : slices) {
       const std::string name = key(slice);
       if (name.empty()) continue;
@@ -106,16 +110,16 @@ double ComparedRow::error() const {
 Comparison compare(const Slices& predicted, const Slices& measured) {
   Comparison made;
   made.step = {"step", step_of(predicted), step_of(measured), 0};
-  made.phases = rows_by(predicted, measured, [](const TraceSlice& slice) {
+  made.phases = rows_by(predicted, measured, Sum::mean_over_ranks, [](const TraceSlice& slice) {
     return slice.communicates ? std::string{}
                               : "compute " + (slice.phase.empty() ? slice.label : slice.phase);
   });
-  made.collectives = rows_by(predicted, measured, [](const TraceSlice& slice) {
-    return slice.communicates ? slice.label : std::string{};
-  });
+  made.collectives = rows_by(
+      predicted, measured, Sum::mean_over_ranks,
+      [](const TraceSlice& slice) { return slice.communicates ? slice.label : std::string{}; });
   made.predicted_overlap = overlap_of(predicted);
   made.measured_overlap = overlap_of(measured);
-  made.largest = rows_by(predicted, measured, [](const TraceSlice& slice) {
+  made.largest = rows_by(predicted, measured, Sum::whole, [](const TraceSlice& slice) {
     return fmt::format("{} on rank {}{}", slice.label, slice.rank,
                        slice.phase.empty() ? "" : ", " + slice.phase);
   });

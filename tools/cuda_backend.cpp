@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <numeric>
 
 #include "kernels/cuda_executor.hpp"
 #include "sim/assert.hpp"
 #include "tools/cuda_places.hpp"
+#include "tools/host_training.hpp"
 
 namespace rehearse {
 
@@ -25,41 +25,24 @@ std::vector<int> device_of_ranks(std::size_t ranks) {
 }
 
 // NCCL reads them when the first communicator is made.
-void choose(const CudaRunOptions& options) {
-  if (!options.algorithm.empty()) setenv("NCCL_ALGO", options.algorithm.c_str(), 1);
-  if (!options.protocol.empty()) setenv("NCCL_PROTO", options.protocol.c_str(), 1);
+void choose(const CudaChoice& choice) {
+  if (!choice.algorithm.empty()) setenv("NCCL_ALGO", choice.algorithm.c_str(), 1);
+  if (!choice.protocol.empty()) setenv("NCCL_PROTO", choice.protocol.c_str(), 1);
 }
 
 HostSteps run_steps_on_gpus(const HostStep& step, const LoadedScenario& loaded,
-                            const CudaRunOptions& options) {
+                            const HostRanks& ranks, const HostStepOptions& options,
+                            const CudaChoice& choice) {
   ASSERT(step.bound.has_value());
-  choose(options);
-  const BoundStep& bound = *step.bound;
-  const Program& program = step.program;
-  const CudaMemory memory{program, device_of_ranks(loaded.topology.rank_count()), places_of(bound)};
+  choose(choice);
+  const CudaMemory memory{step.program, device_of_ranks(loaded.topology.rank_count()),
+                          places_of(*step.bound)};
   StagedCudaMemory staged{memory};
   const RankMemory at = [&](Rank rank, const Slice& slice) { return staged.at(rank, slice); };
-  const TrainingNumbers numbers;
-  fill_parameters(bound, numbers, at);
-  staged.store();
-  CudaExecutor executor{memory};
-  HostSteps done;
-  std::vector<Time> times;
-  for (std::size_t i = 0; i <= options.steps; ++i) {
-    fill_batch(bound, loaded.workload, numbers, i * bound.steps, at);
-    staged.store();
-    Timeline timeline = executor.run(program);
-    if (i == 0) continue;  // loads the kernels, makes the communicators
-    const std::vector<double> losses = read_losses(bound, at);
-    staged.store();
-    done.losses.push_back(std::accumulate(losses.begin(), losses.end(), 0.0) /
-                          static_cast<double>(bound.steps));
-    times.push_back(timeline.makespan);
-    done.timelines.push_back(std::move(timeline));
-  }
-  done.median = median_of(times);
-  done.spread = spread_of(times);
-  return done;
+  HostTraining training{*step.bound, loaded.workload,        step.numbers, ranks,
+                        at,          [&] { staged.store(); }};
+  CudaExecutor executor{memory, {.stop = stop_within_step(options)}};
+  return run_steps(step, ranks, options, executor, &training);
 }
 
 std::string describe_gpus(std::size_t ranks) {

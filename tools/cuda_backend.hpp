@@ -9,14 +9,13 @@
 
 namespace rehearse {
 
-struct CudaRunOptions {
+struct CudaChoice {
   std::string algorithm, protocol;  // of NCCL, in its own words; empty: its choice
-  std::size_t steps = 5;
 };
 
 struct CudaBackend {
-  HostSteps (*run_steps)(const HostStep& step, const LoadedScenario& loaded,
-                         const CudaRunOptions& options);
+  HostSteps (*run_steps)(const HostStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
+                         const HostStepOptions& options, const CudaChoice& choice);
   std::string (*describe)(std::size_t ranks);
   Profile (*calibrate)(const HostCalibration& what);
 };

@@ -24,6 +24,8 @@ bool has_processes() {
 
 }  // namespace
 
+bool is_a_process() { return std::getenv(size_variable) != nullptr; }
+
 bool is_another_process() {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   return has_processes() && rank != nullptr && std::string_view{rank} != "0";
@@ -58,6 +60,15 @@ std::unique_ptr<Executor> HostRanks::executor(const Program& program, HostMemory
 std::vector<std::string> HostRanks::gather(const std::string& mine) const {
   return world_ ? world_->gather(mine) : std::vector{mine};
 }
+std::vector<std::string> HostRanks::collect(const std::string& mine) const {
+  return world_ ? world_->collect(mine) : std::vector{mine};
+}
+std::string HostRanks::share(std::string text) const {
+  return world_ ? world_->share(std::move(text)) : text;
+}
+void HostRanks::finish() const {
+  if (world_) world_->barrier({});
+}
 
 #else
 
@@ -84,6 +95,9 @@ std::unique_ptr<Executor> HostRanks::executor(const Program&, HostMemory& memory
   return std::make_unique<HostExecutor>(memory, std::move(options));
 }
 std::vector<std::string> HostRanks::gather(const std::string& mine) const { return {mine}; }
+std::vector<std::string> HostRanks::collect(const std::string& mine) const { return {mine}; }
+std::string HostRanks::share(std::string text) const { return text; }
+void HostRanks::finish() const {}
 
 #endif
 

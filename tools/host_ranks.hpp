@@ -39,12 +39,19 @@ class HostRanks {
   std::int64_t sum(std::int64_t mine) const;
   /// Every process's text, by rank.
   std::vector<std::string> gather(const std::string& mine) const;
+  /// The same at the first process only, for long texts.
+  std::vector<std::string> collect(const std::string& mine) const;
+  /// The first process's text, everywhere.
+  std::string share(std::string text) const;
+  /// Waits for all to come to their end; MPI's own last wait would not notice who never comes.
+  void finish() const;
 
  private:
   std::unique_ptr<MpiWorld> world_;
 };
 
-/// Whether this process is one of several that mpirun started, and not the first.
+/// Whether mpirun started this process; one of several, and not the first.
+bool is_a_process();
 bool is_another_process();
 
 }  // namespace rehearse

@@ -4,20 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <numeric>
 
 #include "sim/error.hpp"
 #include "sim/shaped_roofline.hpp"
+#include "sim/told_elsewhere.hpp"
 #include "strategies/expand.hpp"
+#include "tools/host_training.hpp"
 
 namespace rehearse {
 
 HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routing& routing,
-                   HostCompute compute) {
-  HostStep step;
+                   HostCompute compute, const TrainingNumbers& numbers) {
+  HostStep step{.numbers = numbers};
   if (compute == HostCompute::calls) {
     step.bound = bound_step_of(loaded.scenario, loaded.workload, loaded.topology, ShapedRoofline{},
-                               TrainingNumbers{});
+                               step.numbers);
     step.whole = step.bound->step;
   } else {
     step.whole = predictor.whole_program(loaded.scenario, loaded.workload);
@@ -77,69 +81,87 @@ double spread_of(const std::vector<Time>& times) {
 
 namespace {
 
-/// The numbers of a real training, in the memory of its ranks that are here.
-class Numbers {
+/// What was asked for beside the steps themselves, once a run of the program is over.
+class Keeper {
  public:
-  Numbers(const BoundStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
-          HostMemory& memory)
-      : step_{step}, loaded_{loaded}, ranks_{ranks} {
-    // What no transfer and no kernel touches is somebody's input all the same.
-    for (const Feed& feed : step.feeds) memory.cover(feed.rank, feed.slice);
-    for (const ParameterPart& part : step.copies) memory.cover(part.rank, part.slice);
-    for (const auto& [rank, slice] : step.persistent) memory.cover(rank, slice);
-    for (const auto& [rank, slice] : step.states) memory.cover(rank, slice);
-    for (const BoundStep::LossSlot& slot : step.losses) memory.cover(slot.rank, slot.slice);
-    memory_ = [&](Rank rank, const Slice& slice) {
-      return ranks.is_here(rank) ? memory.at(rank, slice) : std::span<std::byte>{};
-    };
-    fill_parameters(step_, numbers_, memory_);
-  }
+  Keeper(const HostTraining& training, const HostRanks& ranks, const HostStepOptions& options,
+         std::uint32_t steps_each)
+      : training_{training}, ranks_{ranks}, options_{options}, each_{steps_each} {}
 
-  void before(std::uint64_t run) {
-    fill_batch(step_, loaded_.workload, numbers_, run * step_.steps, memory_);
-  }
-
-  /// The mean loss of the training steps that just ran; each process knows its ranks' share.
-  double loss() const {
-    const std::vector<double> mine = read_losses(step_, memory_);
-    const double share = std::accumulate(mine.begin(), mine.end(), 0.0);
-    double sum = 0;
-    for (const std::string& text : ranks_.gather(fmt::format("{}", share))) sum += std::stod(text);
-    return sum / static_cast<double>(step_.steps);
+  void after(std::size_t run, std::uint64_t steps_done, bool stops) const {
+    if (options_.checkpoint.empty()) return;
+    const bool is_last = run + 1 == options_.steps;
+    const bool is_due =
+        options_.checkpoint_every > 0 &&
+        steps_done / options_.checkpoint_every != (steps_done - each_) / options_.checkpoint_every;
+    if (is_last || is_due || stops) training_.save(options_.checkpoint, steps_done);
+    if (!stops || is_last) return;
+    ranks_.finish();  // a process that ends takes the others with it: not before all is written
+    if (!ranks_.is_first()) throw ToldElsewhere();
+    throw DeviceError(fmt::format("stopped after step {}; go on with --resume {}", steps_done,
+                                  options_.checkpoint));
   }
 
  private:
-  const BoundStep& step_;
-  const LoadedScenario& loaded_;
+  const HostTraining& training_;
   const HostRanks& ranks_;
-  TrainingNumbers numbers_;
-  RankMemory memory_;
+  const HostStepOptions& options_;
+  std::uint32_t each_;
 };
 
 }  // namespace
 
-HostSteps run_steps(const HostStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
-                    const HostStepOptions& options) {
-  HostOptions how{.compute = options.compute, .stop = options.stop};
-  if (options.compute == HostCompute::paced)
-    how.pace = modelled_pace(step.program, loaded.topology, ShapedRoofline{});
-  HostMemory memory = ranks.memory(step.program);
-  std::optional<Numbers> numbers;
-  if (step.bound) numbers.emplace(*step.bound, loaded, ranks, memory);
-  const auto executor = ranks.executor(step.program, memory, std::move(how));
+std::function<bool()> stop_within_step(const HostStepOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  if (!options.stop) return [] { return false; };
+  if (options.checkpoint.empty()) return options.stop;
+  const auto since = std::make_shared<std::optional<Clock::time_point>>();
+  return [stop = options.stop, since] {
+    if (!stop()) return false;
+    if (!*since) *since = Clock::now();
+    return Clock::now() - **since > std::chrono::seconds(4);
+  };
+}
+
+HostSteps run_steps(const HostStep& step, const HostRanks& ranks, const HostStepOptions& options,
+                    Executor& executor, HostTraining* training) {
   HostSteps done;
+  if (training != nullptr) done.first = training->begin(options.resume);
+  // Touches the memory, wakes the caches; what it has trained is forgotten.
+  const std::string kept = training != nullptr ? training->kept() : "";
+  if (training != nullptr) training->fill_batch(done.first);
+  executor.run(step.program);
+  if (training != nullptr) training->put_back(kept);
   std::vector<Time> times;
-  for (std::size_t i = 0; i <= options.steps; ++i) {
-    if (numbers) numbers->before(i);
-    Timeline timeline = executor->run(step.program);
-    if (i == 0) continue;  // touches the memory, wakes the caches
-    if (numbers) done.losses.push_back(numbers->loss());
+  for (std::size_t i = 0; i < options.steps; ++i) {
+    const std::uint64_t each = training != nullptr ? step.bound->steps : 1;
+    if (training != nullptr) training->fill_batch(done.first + i * each);
+    Timeline timeline = executor.run(step.program);
     times.push_back(timeline.makespan);
     done.timelines.push_back(std::move(timeline));
+    if (training == nullptr) continue;
+    const HostTraining::Told told = training->tell(options.stop && options.stop());
+    done.losses.insert(done.losses.end(), told.losses.begin(), told.losses.end());
+    Keeper(*training, ranks, options, step.bound->steps)
+        .after(i, done.first + (i + 1) * each, told.stops);
   }
   done.median = median_of(times);
   done.spread = spread_of(times);
   return done;
+}
+
+HostSteps run_steps(const HostStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
+                    const HostStepOptions& options) {
+  HostOptions how{.compute = options.compute, .stop = stop_within_step(options)};
+  if (options.compute == HostCompute::paced)
+    how.pace = modelled_pace(step.program, loaded.topology, ShapedRoofline{});
+  HostMemory memory = ranks.memory(step.program);
+  std::optional<HostTraining> training;
+  if (step.bound)
+    training.emplace(*step.bound, loaded.workload, step.numbers, ranks,
+                     memory_of_training(*step.bound, ranks, memory), [] {});
+  const auto executor = ranks.executor(step.program, memory, std::move(how));
+  return run_steps(step, ranks, options, *executor, training ? &*training : nullptr);
 }
 
 }  // namespace rehearse

@@ -3,7 +3,8 @@
 
 namespace rehearse {
 
-/// While one is alive, SIGINT and SIGTERM only set a flag.
+/// While one is alive, SIGINT and SIGTERM only set a flag; and SIGUSR1, which mpirun hands on to
+/// its processes.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -15,6 +16,7 @@ class InterruptGuard {
  private:
   void (*interrupt_before_)(int);
   void (*terminate_before_)(int);
+  void (*user_before_)(int);
 };
 
 }  // namespace rehearse

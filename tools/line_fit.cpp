@@ -22,7 +22,7 @@ struct Line {
 Line weighted(const std::vector<Sample>& samples, const std::vector<double>& weights) {
   double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    const double weight = weights[i] / (samples[i].y * samples[i].y);
+    const double weight = samples[i].weight * weights[i] / (samples[i].y * samples[i].y);
     w += weight;
     wx += weight * samples[i].x;
     wy += weight * samples[i].y;

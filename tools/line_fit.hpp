@@ -11,6 +11,7 @@ namespace rehearse {
 struct Sample {
   std::string name;
   double x = 0, y = 0;  // y > 0
+  double weight = 1;    // how much it counts
 };
 
 struct LineFit {

@@ -5,16 +5,20 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "sim/error.hpp"
+#include "sim/told_elsewhere.hpp"
 #include "tools/commands.hpp"
+#include "tools/host_ranks.hpp"
 #include "tools/version.hpp"
 
 namespace rehearse {
@@ -107,7 +111,11 @@ int run(CLI::App& app, int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
+  } catch (const ToldElsewhere& error) {
+    return error.exit_code;
   } catch (const InputError& error) {
+    // Processes find the same mistake; the first tells, and mpirun ends the others meanwhile.
+    if (is_another_process()) std::this_thread::sleep_for(std::chrono::seconds(3));
     for (const Problem& problem : error.problems()) fmt::print(stderr, "{}\n", to_string(problem));
     return exit_bad_input;
   } catch (const CheckFailed& error) {
@@ -153,6 +161,7 @@ int main(int argc, char** argv) {
   using namespace rehearse;
   occupy_standard_files();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe then fails the write, and finish() is told
+  std::signal(SIGXFSZ, SIG_IGN);  // and so does a file that may not grow
   CLI::App app{"Rehearse a training run before you rent the GPUs.", "rehearse"};
   app.set_version_flag("--version", fmt::format("rehearse {}", version()));
   app.require_subcommand(1);

@@ -2,6 +2,8 @@
 // measured is what the executor does, its own cost and all.
 #pragma once
 
+#include <functional>
+
 #include "kernels/collective_check.hpp"
 #include "tools/host_ranks.hpp"
 #include "tools/line_fit.hpp"
@@ -26,11 +28,19 @@ struct KernelMeasurement {
 };
 KernelMeasurement measure_gemm(const HostRanks& ranks, std::size_t ranks_at_once,
                                const Gemm& shape);
+/// Kernels take as long as their numbers make them.
+enum class Content : std::uint8_t { numbers, state, indices };
+/// A compute op of a program as it is, its kernels and all; what it works on was not touched
+/// lately. `content` tells what its slices hold.
+KernelMeasurement measure_op(const HostRanks& ranks, std::size_t ranks_at_once,
+                             const Program& program, const Program::Op& op,
+                             const std::function<Content(const Slice&)>& content);
 /// y = factor x over so many bytes in all (read and written).
 KernelMeasurement measure_scale(const HostRanks& ranks, std::size_t ranks_at_once, Bytes traffic);
 
-/// How much longer products take while the rank sends beside them, as a share of the time with it:
-/// 0 for nothing, 0.5 for twice as long; and the same for the messages.
+/// What messages cost products beside them: the time by which both together take longer than the
+/// products alone, as a share of the messages' time alone. 0: nothing; 1: one processor does both.
+/// And by how much the messages' rate falls.
 struct Slowing {
   double compute = 0, communication = 0;
 };

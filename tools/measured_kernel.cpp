@@ -92,7 +92,7 @@ Compute attention_of(const KernelMeasured& row) {
 Seconds link_time(const std::vector<LinkId>& route, const Topology& machine, double bytes) {
   double slowest = 0, latency = 0;
   for (const LinkId link : route) {
-    slowest = std::max(slowest, bytes / machine[link].bandwidth.count());
+    slowest = std::max(slowest, bytes / nameplate(machine[link]).count());
     latency += machine[link].latency.seconds().count();
   }
   return Seconds{latency + slowest};

@@ -47,7 +47,8 @@ constexpr GpuMachine machines[] = {
      "[node.nvlink]\nbandwidth = '200GB/s'\n"},         // 8 of 12 NVLinks
     {"h100-sxm-80gb", "nvswitch", "dgx-h100", 5, 150},  // 6 of 18 NVLinks a pair
     {"h100-sxm-96gb-hbm2e", "nvswitch", "dgx-h100", 5, 150, 0,
-     "[accelerator]\nmemory = '96GB'\nmemory_bandwidth = '2.4TB/s'\n"},
+     "[accelerator]\nname = 'H100 SXM 96GB'\nmemory = '96GB'\nmemory_bandwidth = '2.4TB/s'\n"
+     "sustained_share = 0.279\n"},  // 500 W of 700, and as much of H100's
     {"h200-sxm-141gb", "nvswitch", "dgx-h200", 5, 150},
     {"gh200", "nvswitch", "dgx-h100", 5, 150, 0,
      "[accelerator]\nmemory = '96GB'\nmemory_bandwidth = '4TB/s'\n"},
@@ -90,18 +91,22 @@ constexpr GpuMachine machines[] = {
      "peak.fp16 = '181TFLOPS'\npeak.bf16 = '181TFLOPS'\n"},
 };
 
-// The latency of a cable with the switch behind it. RDMA: half of NCCL's hwLat[NET][Ring][LL] of
-// 2.7 us, PCIe off, as in the catalog. EFA, TCP: as p4d and ethernet-cpu of the catalog have them.
+// Which medium of topology/libraries.toml a fabric is. A cable with the switch behind it takes half
+// of NCCL's hwLat[NET][Ring][LL] of 2.7 us, PCIe off; by TCP 5 us: Larsen et al. 2009.
 struct FabricKind {
-  std::string_view name, latency;
+  std::string_view name, medium;
   bool reduces = false;
 };
 constexpr FabricKind fabrics[] = {
-    {"infiniband", "850ns"}, {"infiniband-sharp", "850ns", true},
-    {"roce", "850ns"},       {"rdma", "850ns"},
-    {"omnipath", "850ns"},   {"efa", "7.5us"},
-    {"tcpx", "5us"},         {"tcpxo", "5us"},
-    {"tcp", "5us"},
+    {"infiniband", "infiniband"},
+    {"infiniband-sharp", "infiniband", true},
+    {"roce", "roce"},
+    {"rdma", "infiniband"},
+    {"omnipath", "infiniband"},
+    {"efa", "efa"},
+    {"tcpx", "efa"},
+    {"tcpxo", "efa"},
+    {"tcp", "tcp"},
 };
 
 // A node that is not its GPU's usual one.
@@ -109,13 +114,15 @@ struct NodeKind {
   std::string_view intra, kind;
   std::size_t gpus, switches;
   double GpuMachine::*link = nullptr;
+  std::string_view pcie = "pcie";  // medium of topology/libraries.toml
 };
 constexpr NodeKind nodes[] = {
     {"nvlink-4gpu-mesh", "fully_connected", 4, 2, &GpuMachine::mesh},
     {"nvlink-bridge", "nvlink_groups", 8, 2, &GpuMachine::bridge},
-    {"pcie-gen3-plx", "pcie_tree", 8, 4},
-    {"pcie-gen4", "pcie_tree", 8, 2},
-    {"pcie-host", "pcie_tree", 8, 0},  // through the sockets, where host memory is
+    {"pcie-gen3-plx", "pcie_tree", 8, 4, nullptr, "pcie-peer3"},
+    {"pcie-gen4", "pcie_tree", 8, 2, nullptr, "pcie-peer4"},
+    {"pcie-host", "pcie_tree", 8, 0, nullptr,
+     "pcie-host"},  // through the sockets, where host memory is
 };
 
 template <class Row, std::size_t count>
@@ -178,22 +185,34 @@ std::string changed_node(const GpuMachine& gpu, const MeasuredHardware& hardware
                                gpu.intra.empty() ? "pcie-host" : gpu.intra));
 }
 
-std::string fabric_text(const GpuMachine& gpu, const MeasuredHardware& hardware) {
+std::string fabric_text(const MeasuredHardware& hardware) {
   if (hardware.fabric == "none") return {};
   for (const FabricKind& fabric : fabrics) {
     if (fabric.name != hardware.fabric) continue;
     if (hardware.nics_per_node == 0 || hardware.nic_gbps == 0)
       throw InputError(
           fmt::format("a fabric '{}' needs nics_per_node and nic_gbps above 0", hardware.fabric));
-    // Summit's NICs hang on the sockets: fewer PCIe links to take off (catalog/summit.toml).
-    const std::string_view latency =
-        gpu.catalog == "summit" && fabric.latency == "850ns" ? "630ns" : fabric.latency;
     return fmt::format("[fabric]\nbandwidth = '{}Gbps'\nlatency = '{}'\n{}", hardware.nic_gbps,
-                       latency, fabric.reduces ? "reduces = true\n" : "");
+                       fabric.name == "tcp" ? "5us" : "850ns",
+                       fabric.reduces ? "reduces = true\n" : "");
   }
   throw InputError(
       fmt::format("unknown fabric '{}'{}", hardware.fabric,
                   did_you_mean(hardware.fabric, names_of(fabrics, &FabricKind::name))));
+}
+
+// Which media the machine's links are, where they are not the catalog's.
+std::string media_text(const GpuMachine& gpu, const MeasuredHardware& hardware) {
+  std::string text;
+  for (const FabricKind& fabric : fabrics)
+    if (fabric.name == hardware.fabric) text += fmt::format("network = '{}'\n", fabric.medium);
+  for (const NodeKind& node : nodes) {
+    if (node.intra != hardware.intra) continue;
+    text += fmt::format("pcie = '{}'\n", node.pcie);
+    if (node.link == &GpuMachine::bridge)
+      text += fmt::format("nvlink = '{}'\n", gpu.gpu == "mi210" ? "xgmi" : "nvlink-bridge");
+  }
+  return text.empty() ? text : "[library.media]\n" + text;
 }
 
 }  // namespace
@@ -211,9 +230,9 @@ std::string machine_text(const MeasuredHardware& hardware) {
   } else if (hardware.fabric == "none" && nodes_in_all > 1) {
     throw InputError(fmt::format("{} nodes, and no fabric between them", nodes_in_all));
   }
-  return fmt::format("extends = '{}'\nnodes = {}\ngpus_per_node = {}\n{}{}{}", gpu.catalog,
+  return fmt::format("extends = '{}'\nnodes = {}\ngpus_per_node = {}\n{}{}{}{}", gpu.catalog,
                      nodes_in_all, gpus, gpu.changes, changed_node(gpu, hardware),
-                     fabric_text(gpu, hardware));
+                     fabric_text(hardware), media_text(gpu, hardware));
 }
 
 Topology machine_of(const MeasuredHardware& hardware) {

@@ -1,4 +1,4 @@
-// Two tables and two translations; nothing here looks at a row's name.
+// Two translations; nothing here looks at a row's name.
 #include "tools/measured_scenario.hpp"
 
 #include <fmt/format.h>
@@ -8,45 +8,20 @@
 #include <string_view>
 
 #include "sim/error.hpp"
+#include "sim/framework.hpp"
 #include "sim/model_presets.hpp"
 
 namespace rehearse {
 
 namespace {
 
-// What a framework does unless it is told otherwise.
-struct Framework {
-  std::string_view name;
-  bool overlap_grad_reduce, overlap_param_gather;
-  bool fp32_gradients;  // of steps in bf16: accumulated and reduced
-  double gpt_dropout;   // of models of the gpt type; llama and moe have none
-};
-constexpr Framework frameworks[] = {
-    // arguments.py: overlap_grad_reduce off; bf16 turns accumulate_allreduce_grads_in_fp32 on;
-    // hidden_dropout 0.1.
-    {"megatron-lm", false, false, true, 0.1},
-    // ZeRO-3 gathers ahead of use (overlap_comm is on for stage 3), reduces in the step's type.
-    {"megatron-lm+deepspeed", true, true, false, 0.1},
-    {"megatron-deepspeed", false, false, true, 0.1},
-    // Recipes: ddp.overlap_grad_reduce, overlap_param_gather, grad_reduce_in_fp32 = False.
-    {"nemo", true, true, false, 0},
-    {"megatron-bridge", true, true, false, 0},
-    // FSDP prefetches; its mixed precision PURE reduces in bf16, DEFAULT in fp32 (`variant`).
-    {"llm-foundry", true, true, false, 0},
-    // FSDP2 prefetches; mixed_precision_reduce = float32.
-    {"torchtitan", true, true, true, 0},
-    // zero1 config: overlap_sync_grad = True, overlap_sync_param = False; bf16 gradients.
-    {"internevo", true, false, false, 0},
-    // Hagemann et al. 2023 describe a plain ZeRO-1 with bf16 gradients.
-    {"aa-scaling", false, false, false, 0},
-};
-// A framework that we do not know: plain data parallelism in the step's own type.
-constexpr Framework unknown_framework{"", false, false, false, 0};
-
+// A variant is a kernel set of its own where the table has it ("fa2-rms"), or one with an option
+// ("compile+asynctp"). Of a framework that we do not know nothing is assumed.
 const Framework& framework_of(const TrainingMeasured& row) {
-  for (const Framework& framework : frameworks)
-    if (framework.name == row.framework) return framework;
-  return unknown_framework;
+  const std::string variant = row.variant.substr(0, row.variant.find('+'));
+  for (const std::string& name : {row.framework + "-" + variant, row.framework})
+    if (const Framework* framework = find_framework(name)) return *framework;
+  return frameworks().front();
 }
 
 Precision precision_of(std::string_view word) {
@@ -56,7 +31,7 @@ Precision precision_of(std::string_view word) {
   throw InputError(fmt::format("precision '{}' is not modelled", word));
 }
 
-Workload model_of(const TrainingMeasured& row) {
+Workload model_of(const TrainingMeasured& row, const Framework& framework) {
   Transformer model{.hidden = row.hidden,
                     .layers = row.layers,
                     .heads = row.heads,
@@ -71,6 +46,7 @@ Workload model_of(const TrainingMeasured& row) {
     model.gated = true;
     model.tied = model.qkv_bias = model.out_bias = model.mlp_bias = false;
   }
+  if (!framework.biases) model.qkv_bias = model.out_bias = model.mlp_bias = false;
   if (row.model_type == "moe") {
     model.experts = row.experts;
     model.experts_per_token = row.top_k;
@@ -127,7 +103,7 @@ std::string preset_of(const std::string& model) {
 
 MeasuredStep step_of(const TrainingMeasured& row) {
   const Framework& framework = framework_of(row);
-  MeasuredStep step{{}, model_of(row)};
+  MeasuredStep step{{}, model_of(row, framework)};
   Parallelism& p = step.scenario.parallelism;
   p.tensor = row.tp;
   p.pipeline = row.pp;
@@ -149,10 +125,11 @@ MeasuredStep step_of(const TrainingMeasured& row) {
   t.global_batch_size = row.global_batch;
   t.seq_length = static_cast<std::size_t>(row.seq_len);
   t.precision = precision_of(row.precision);
+  t.framework = static_cast<std::size_t>(&framework - frameworks().data());
   t.flash_attention = row.flash_attention.value_or(false);
   t.gradients_in_fp32 =
       row.variant == "reduce-fp32" || (framework.fp32_gradients && t.precision != Precision::fp16);
-  t.dropout = row.model_type == "gpt" ? framework.gpt_dropout : 0;
+  t.dropout = row.model_type == "gpt" ? framework.dropout : 0;
   return step;
 }
 

@@ -154,6 +154,7 @@ void predict(const Options& options) {
   LoadedScenario loaded = load_scenario(options.scenario, options.sets);
   check_scenario(loaded);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
+  loaded.scenario = launched(std::move(loaded.scenario));
   if (loaded.scenario.parameter_server.servers > 0) return predict_with_servers(options, loaded);
   // Opened before the work, so that a path that cannot be written is known at once.
   const auto json = open(options.json), csv = open(options.csv), trace = open(options.trace),

@@ -140,6 +140,8 @@ std::string prediction_json(const PredictReport& report) {
       {"microbatches", told.microbatches},
       {"step_time_s", seconds(told.step)},
       {"step_time_ps", told.step.ps()},
+      {"step_time_low_s", seconds(told.low())},
+      {"step_time_high_s", seconds(told.high())},
       {"samples_per_s", told.samples_per_second()},
       {"tokens_per_s", told.tokens_per_second()},
       {"model_tflops_per_gpu", told.model_flops_per_gpu().count() * 1e-12},

@@ -112,7 +112,10 @@ class Summary {
   void figures() {
     row("prediction of one step", "");
     put("|{:-<42}|{:-<53}|\n", "", "");
-    row("elapsed time per iteration (ms)", grouped(told_.step.seconds().count() * 1e3, 3));
+    const auto ms = [](Time time) { return grouped(time.seconds().count() * 1e3, 3); };
+    row("elapsed time per iteration (ms)", ms(told_.step));
+    row("8 of 10 published steps like it (ms)",
+        fmt::format("{} to {}", ms(told_.low()), ms(told_.high())));
     for (const auto& [name, value] :
          local_rows(scenario_, report_.answer.step, report_.answer.timeline))
       row(name, value);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sim/error.hpp"
 #include "sim/explain.hpp"
@@ -19,6 +20,7 @@
 #include "tools/cuda_backend.hpp"
 #include "tools/host_step.hpp"
 #include "tools/interrupt.hpp"
+#include "tools/launch.hpp"
 #include "tools/output_file.hpp"
 #include "tools/progress.hpp"
 #include "tools/trace_slices.hpp"
@@ -28,10 +30,12 @@ namespace rehearse {
 namespace {
 
 struct Options {
-  std::string scenario, backend, compute = "real", json, trace;
+  std::string scenario, backend, compute = "real", json, trace, checkpoint, resume, mpirun;
   std::string library = "own", algorithm, protocol;  // of collectives on GPUs
   std::vector<std::string> sets;
   std::int64_t steps = 5;
+  std::optional<std::int64_t> checkpoint_every, processes, seed;
+  std::optional<double> learning_rate;
   bool quiet = false;
 };
 
@@ -53,6 +57,16 @@ HostCompute compute_of(const Options& options) {
   throw InputError(fmt::format("--compute {} is neither 'real' nor 'paced'", options.compute));
 }
 
+TrainingNumbers numbers_of(const Options& options, const Scenario& scenario) {
+  TrainingNumbers numbers = default_numbers(scenario);
+  if (const auto seed = counted("--seed", options.seed)) numbers.seed = *seed;
+  numbers.learning_rate = options.learning_rate.value_or(numbers.learning_rate);
+  if (!(numbers.learning_rate > 0 && numbers.learning_rate < 1e6))
+    throw InputError(
+        fmt::format("--learning-rate {} must be a number above 0", numbers.learning_rate));
+  return numbers;
+}
+
 struct Told {
   const LoadedScenario& loaded;
   const Options& options;
@@ -61,6 +75,21 @@ struct Told {
   std::string where;
   std::int64_t steps_each = 1;  // training steps in one run of the program
 
+  /// One of training; those that share a run of the program share its time.
+  struct Step {
+    std::uint64_t number = 0;
+    Time time;
+    std::optional<double> loss;
+  };
+  std::vector<Step> steps() const {
+    std::vector<Step> list;
+    for (std::size_t i = 0; i < done.timelines.size() * static_cast<std::size_t>(steps_each); ++i) {
+      const Time run = done.timelines[i / static_cast<std::size_t>(steps_each)].makespan;
+      list.push_back({done.first + i + 1, Time::picoseconds(run.ps() / steps_each), {}});
+      if (!done.losses.empty()) list.back().loss = done.losses[i];
+    }
+    return list;
+  }
   Time step_time() const { return Time::picoseconds(done.step().ps() / steps_each); }
   std::string how() const {
     return options.compute == "paced"
@@ -117,11 +146,9 @@ void print(const Told& told) {
   if (!loaded.scenario.title.empty()) fmt::print("{}\n", loaded.scenario.title);
   fmt::print("measured on {}; {}\n", told.where, told.how());
   fmt::print("calibration of the model: {}\n\n", calibration_words(loaded.scenario));
-  const std::vector<double>& losses = told.done.losses;
-  for (std::size_t i = 0; i < told.done.timelines.size(); ++i)
-    fmt::print("step {:>3}  {:>10}{}\n", i + 1,
-               readable(Time::picoseconds(told.done.timelines[i].makespan.ps() / told.steps_each)),
-               losses.empty() ? "" : fmt::format("  loss {:.6f}", losses[i]));
+  for (const Told::Step& step : told.steps())
+    fmt::print("step {:>3}  {:>10}{}\n", step.number, readable(step.time),
+               step.loss ? fmt::format("  loss {:.6f}", *step.loss) : "");
   fmt::print("\nstep time {} (median of {}; spread {:.1f} %)\n", readable(told.step_time()),
              told.done.timelines.size(), 100 * told.done.spread);
   const Use use = mean_use(told);
@@ -137,11 +164,9 @@ void print(const Told& told) {
 
 nlohmann::ordered_json json(const Told& told) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < told.done.timelines.size(); ++i) {
-    const Time time = told.done.timelines[i].makespan;
-    steps.push_back(
-        {{"time_ms", time.seconds().count() * 1e3 / static_cast<double>(told.steps_each)}});
-    if (!told.done.losses.empty()) steps.back()["loss"] = told.done.losses[i];
+  for (const Told::Step& step : told.steps()) {
+    steps.push_back({{"number", step.number}, {"time_ms", step.time.seconds().count() * 1e3}});
+    if (step.loss) steps.back()["loss"] = *step.loss;
   }
   const Use use = mean_use(told);
   return {{"title", told.loaded.scenario.title},
@@ -154,6 +179,8 @@ nlohmann::ordered_json json(const Told& told) {
           {"ops", told.step.program.size()},
           {"step_ms", told.step_time().seconds().count() * 1e3},
           {"spread", told.done.spread},
+          {"seed", told.step.numbers.seed},
+          {"learning_rate", told.step.numbers.learning_rate},
           {"steps", steps},
           {"mean_over_ranks",
            {{"compute_ms", use.compute * 1e3},
@@ -169,21 +196,33 @@ void keep_whole(HostStep& step) {
 }
 
 // What the command line does not say, the scenario may.
-CudaRunOptions cuda_options(const Options& options, const CollectiveChoice& choice,
-                            std::size_t steps) {
-  CudaRunOptions result{
-      .algorithm = options.algorithm, .protocol = options.protocol, .steps = steps};
+CudaChoice cuda_choice(const Options& options, const CollectiveChoice& choice) {
+  CudaChoice result{.algorithm = options.algorithm, .protocol = options.protocol};
   if (options.library != "nccl") return result;
   if (result.algorithm.empty() && choice.all_reduce != "auto") result.algorithm = choice.all_reduce;
   if (result.protocol.empty() && choice.protocol != "auto") result.protocol = choice.protocol;
   return result;
 }
 
+HostSteps steps_done(const Options& options, const HostStep& step, const LoadedScenario& loaded,
+                     const HostRanks& ranks, const HostStepOptions& how) {
+  if (options.backend != "cuda") return run_steps(step, loaded, ranks, how);
+  return need_cuda().run_steps(step, loaded, ranks, how,
+                               cuda_choice(options, loaded.scenario.collectives));
+}
+
 void run(const Options& options) {
   const HostCompute compute = compute_of(options);
+  if (const auto processes = counted("--processes", options.processes, 100'000))
+    if (start_under_mpirun(*processes, options.mpirun)) return;
   const std::size_t steps = *counted("--steps", options.steps, 100'000);
   if (options.json == "-" && options.trace == "-")
     throw InputError("standard output (-) is for one of --json, --trace");
+  const bool keeps = !options.checkpoint.empty() || !options.resume.empty();
+  if (keeps && compute == HostCompute::paced)
+    throw InputError(
+        "a paced run trains nothing: --checkpoint and --resume go with --compute real");
+  if (options.checkpoint == "-") throw InputError("--checkpoint needs the name of a file");
   LoadedScenario loaded = load_scenario(options.scenario, options.sets);
   check_scenario(loaded);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
@@ -196,32 +235,39 @@ void run(const Options& options) {
   const ShapedRoofline cost;
   StepPredictor predictor(loaded.topology, cost);
   Routing routing{loaded.topology};
-  HostStep step = host_step(loaded, predictor, routing, compute);
+  HostStep step =
+      host_step(loaded, predictor, routing, compute, numbers_of(options, loaded.scenario));
   if (options.library == "nccl") keep_whole(step);
   Progress progress(options.quiet || !ranks.is_first());
   progress.show("running");
-  const auto stop = [&] { return interrupt.was_interrupted(); };
-  const bool on_gpus = options.backend == "cuda";
-  const HostSteps done =
-      on_gpus ? need_cuda().run_steps(step, loaded,
-                                      cuda_options(options, loaded.scenario.collectives, steps))
-              : run_steps(step, loaded, ranks, {.compute = compute, .steps = steps, .stop = stop});
+  const HostSteps done = steps_done(
+      options, step, loaded, ranks,
+      {.compute = compute,
+       .steps = steps,
+       .stop = [&] { return interrupt.was_interrupted(); },
+       .checkpoint = options.checkpoint,
+       .resume = options.resume,
+       .checkpoint_every =
+           counted("--checkpoint-every", options.checkpoint_every, 1'000'000'000).value_or(0)});
   progress.show("");
-  if (!ranks.is_first()) return;
+  if (!ranks.is_first()) return ranks.finish();
   const Told told{.loaded = loaded,
                   .options = options,
                   .step = step,
                   .done = done,
-                  .where = on_gpus ? need_cuda().describe(loaded.topology.rank_count())
-                                   : ranks.describe(loaded.topology.rank_count()),
+                  .where = options.backend == "cuda"
+                               ? need_cuda().describe(loaded.topology.rank_count())
+                               : ranks.describe(loaded.topology.rank_count()),
                   .steps_each = static_cast<std::int64_t>(simulated_steps(loaded.scenario))};
   if (options.json != "-" && options.trace != "-") print(told);
   if (!options.json.empty()) write_output(options.json, json(told).dump(2) + "\n");
-  if (options.trace.empty()) return;
-  OutputFile trace(options.trace);
-  const auto slices = slices_of(step, told_of_whole(step, done.timelines[done.median]));
-  write_slices(trace, {{"measured", slices}});
-  trace.finish();
+  if (!options.trace.empty()) {
+    OutputFile trace(options.trace);
+    const auto slices = slices_of(step, told_of_whole(step, done.timelines[done.median]));
+    write_slices(trace, {{"measured", slices}});
+    trace.finish();
+  }
+  ranks.finish();
 }
 
 }  // namespace
@@ -241,7 +287,19 @@ void add_run_command(CLI::App& app) {
                       "Collectives on GPUs: own (our schedules) or nccl");
   command->add_option("--algorithm", options->algorithm, "NCCL's: ring, tree, nvls, ...");
   command->add_option("--protocol", options->protocol, "NCCL's: LL, LL128, Simple");
-  command->add_option("--steps", options->steps, "How many are timed (5), after one to warm up");
+  command->add_option("--steps", options->steps,
+                      "How many are timed (5), after one to warm up that trains nothing");
+  command->add_option("--checkpoint", options->checkpoint,
+                      "Keep the training in a file: at the end, and when it is stopped");
+  command->add_option("--checkpoint-every", options->checkpoint_every,
+                      "And whenever that many steps are done");
+  command->add_option("--resume", options->resume, "Go on from a checkpoint, with the same bits");
+  command->add_option("--seed", options->seed, "Of parameters and samples (1)");
+  command->add_option("--learning-rate", options->learning_rate,
+                      "Of the optimizer (sgd 0.1, momentum 0.05, adam 0.003, lars 5, lamb 0.01)");
+  command->add_option("--processes", options->processes,
+                      "Ranks as so many processes: starts mpirun (-n N), and watches over it");
+  command->add_option("--mpirun", options->mpirun, "More words for mpirun: '--hostfile hosts'");
   command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
   command->add_option("--trace", options->trace, "Write the median step as a trace for Perfetto");
   command->add_flag("--quiet", options->quiet, "No progress line");

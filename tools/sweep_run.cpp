@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "sim/calibration.hpp"
 #include "sim/error.hpp"
 #include "sim/scenario_cluster.hpp"
 #include "sim/shaped_roofline.hpp"
@@ -66,7 +67,10 @@ struct Batch {
 
 class Sweep {
  public:
-  explicit Sweep(const SweepJob& job) : job_{job}, points_(point_count(job.axes)) {}
+  explicit Sweep(const SweepJob& job) : job_{job}, points_(point_count(job.axes)) {
+    const std::string& file = job.loaded.scenario.calibration;
+    if (!file.empty()) calibration_ = load_calibration(file);
+  }
 
   std::vector<SweepPoint> run() {
     check_values();
@@ -153,10 +157,15 @@ class Sweep {
     if (failure) std::rethrow_exception(failure);
   }
 
+  Scenario launched(std::size_t p) const {
+    Scenario scenario = scenario_at(job_.loaded.scenario, job_.axes, p);
+    return calibration_ ? apply(*calibration_, std::move(scenario)) : scenario;
+  }
+
   void predict(StepPredictor& predictor, const Topology& topology, const Workload& workload,
                std::size_t p) {
     try {
-      const Scenario scenario = scenario_at(job_.loaded.scenario, job_.axes, p);
+      const Scenario scenario = launched(p);
       const std::vector<KeyProblem> problems = scenario_problems(scenario, workload, topology);
       if (problems.empty())
         points_[p] = point_of(predictor.quick(scenario, workload));
@@ -187,6 +196,7 @@ class Sweep {
   }
 
   const SweepJob& job_;
+  std::optional<Calibration> calibration_;  // read once: its launches are of every point
   std::vector<SweepPoint> points_;
   std::atomic<std::size_t> done_ = 0;
   std::atomic<double> best_ = 0;

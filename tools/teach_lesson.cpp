@@ -89,6 +89,7 @@ void read_front(const Value& front, Lesson& lesson, Problems& problems) {
   lesson.within = fields.number("within").value_or(lesson.within);
   lesson.closed = fields.text("closed").value_or("");
   lesson.agrees = fields.number("agrees").value_or(0);
+  lesson.holds = texts_of(fields, "holds", problems);
   lesson.draws_pipeline = fields.flag("pipeline").value_or(false);
   lesson.controls = texts_of(fields, "controls", problems);
   read_curve(fields.table("curve"), lesson, problems);
@@ -191,6 +192,9 @@ void check(const Lesson& lesson, Problems& problems) {
   for (const std::string* name : {&lesson.answer, &lesson.closed})
     if (!name->empty() && !has_value(lesson, *name))
       problems.push_back({lesson.place, fmt::format("there is no value '{}'", *name)});
+  for (const std::string& claim : lesson.holds)
+    if (std::count(claim.begin(), claim.end(), '<') != 1)
+      problems.push_back({lesson.place, fmt::format("'{}' does not say 'A < B'", claim)});
   for (const auto* part : {&lesson.idea, &lesson.question, &lesson.reveal})
     for (const LessonBlock& block : *part) check_block(block, lesson, problems);
 }

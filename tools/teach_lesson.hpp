@@ -30,10 +30,11 @@ struct Lesson {
   std::string scenario_file;
   std::string title, topic;
   std::vector<LessonBlock> idea, question, reveal;
-  std::string answer, unit;  // a value, and what it is asked in
-  double within = 0.1;       // a guess so near is right
-  std::string closed;        // a value that a textbook's formula gives; empty: there is none
-  double agrees = 0;         // so near the answer comes to it
+  std::string answer, unit;        // a value, and what it is asked in
+  double within = 0.1;             // a guess so near is right
+  std::string closed;              // a value that a textbook's formula gives; empty: there is none
+  double agrees = 0;               // so near the answer comes to it
+  std::vector<std::string> holds;  // what the text says in words, as formulas: "best < small"
   bool draws_pipeline = false;
   LessonCurve curve;                                        // empty axis: none
   std::vector<std::string> controls;                        // of the lab, as axes: "mbs=1,2,4"

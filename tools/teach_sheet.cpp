@@ -42,7 +42,7 @@ Amount LessonSheet::value(std::string_view name) {
     if (word != name) continue;
     if (++depth_ > deepest)
       throw InputError(lesson_.place, fmt::format("value '{}' is made of itself", name));
-    const Amount amount = at_place(lesson_.place, [&] {
+    const Amount amount = at_place(lesson_.place, [&, &formula = formula] {
       return evaluate(formula, [this](std::string_view what, const std::vector<std::string>& with) {
         return meaning(what, with);
       });
@@ -51,6 +51,21 @@ Amount LessonSheet::value(std::string_view name) {
     return known_.emplace(name, amount).first->second;
   }
   throw InputError(lesson_.place, fmt::format("there is no value '{}'", name));
+}
+
+bool LessonSheet::holds(std::string_view claim) {
+  const auto side = [this](std::string_view formula) {
+    return at_place(lesson_.place, [&] {
+      return evaluate(formula, [this](std::string_view what, const std::vector<std::string>& with) {
+        return meaning(what, with);
+      });
+    });
+  };
+  const std::size_t less = claim.find('<');
+  const Amount left = side(claim.substr(0, less)), right = side(claim.substr(less + 1));
+  if (!(left.dimensions == right.dimensions))
+    throw InputError(lesson_.place, fmt::format("'{}' compares different things", claim));
+  return left.value < right.value;
 }
 
 Amount LessonSheet::meaning(std::string_view name, const std::vector<std::string>& with) {

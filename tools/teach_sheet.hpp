@@ -37,6 +37,8 @@ class LessonSheet {
 
   Amount value(std::string_view name);
   Amount answer() { return value(lesson_.answer); }
+  /// Whether one of the lesson's claims, "A < B", is true.
+  bool holds(std::string_view claim);
   /// The text with its placeholders filled: {step}, {bubble in %}.
   std::string filled(const LessonBlock& block);
   Grade grade(Amount guess);

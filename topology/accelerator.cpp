@@ -46,6 +46,9 @@ Accelerator changed(Accelerator accelerator, const AcceleratorChanges& changes) 
   set(accelerator.memory_ramp, changes.memory_ramp);
   set(accelerator.memory_efficiency, changes.memory_efficiency);
   set(accelerator.fused_efficiency, changes.fused_efficiency);
+  set(accelerator.flash_1_efficiency, changes.flash_1_efficiency);
+  set(accelerator.flash_2_efficiency, changes.flash_2_efficiency);
+  set(accelerator.sustained_share, changes.sustained_share);
   set(accelerator.communication_share, changes.communication_share);
   set(accelerator.tiles, changes.tiles);
   set(accelerator.k_ramp, changes.k_ramp);

@@ -45,11 +45,14 @@ struct Accelerator {
   BytesPerSecond memory_bandwidth;
   std::vector<Peak> peaks;
 
-  std::uint32_t compute_units = 1;    // SMs, CUs or cores: tiles come in waves of as many
-  Time launch_overhead = 5_us;        // of every kernel: launch, first loads, last stores
-  double memory_efficiency = 0.87;    // the share of the bandwidth that a long copy reaches
-  Bytes memory_ramp{1'000'000};       // a kernel with this traffic reaches half of that
-  double fused_efficiency = 0.5;      // the share of a peak that flash attention reaches
+  std::uint32_t compute_units = 1;  // SMs, CUs or cores: tiles come in waves of as many
+  Time launch_overhead = 5_us;      // of every kernel: launch, first loads, last stores
+  double memory_efficiency = 0.87;  // the share of the bandwidth that a long copy reaches
+  Bytes memory_ramp{1'000'000};     // a kernel with this traffic reaches half of that
+  double fused_efficiency = 0.5;    // the share of a peak that flash attention reaches
+  double flash_1_efficiency = 0;    // the same of its older versions; 0: as above
+  double flash_2_efficiency = 0;
+  double sustained_share = 1;         // of a peak: more of it in the mean, and clocks go down
   double communication_share = 0.16;  // of compute, lost while a collective runs beside it
   std::vector<Tile> tiles{{256, 128}, {128, 128}, {128, 64}, {64, 64}, {64, 32}, {32, 32}};
   double k_ramp = 100;   // a GEMM with k this deep reaches half of a tile's rate
@@ -70,7 +73,8 @@ struct AcceleratorChanges {
   std::optional<std::uint32_t> compute_units;
   std::optional<Time> launch_overhead;
   std::optional<Bytes> memory_ramp;
-  std::optional<double> memory_efficiency, fused_efficiency, communication_share;
+  std::optional<double> memory_efficiency, fused_efficiency, flash_1_efficiency, flash_2_efficiency,
+      sustained_share, communication_share;
   std::vector<Efficiency> efficiencies;
   std::optional<std::vector<Accelerator::Tile>> tiles;
   std::optional<double> k_ramp, tile_ramp;

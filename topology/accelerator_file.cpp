@@ -79,15 +79,26 @@ std::vector<AcceleratorChanges::Efficiency> read_efficiencies(const Value& table
   return all;
 }
 
+// What is no product has m = 0, n bytes and k operations.
 std::optional<Accelerator::MeasuredGemm> read_measured(const Value& table, Problems& problems) {
   Fields fields{table, "[[accelerator.measured]]", problems};
   const std::size_t problems_before = problems.size();
-  for (const char* key : {"precision", "m", "n", "k", "time"}) fields.require(key);
+  const bool is_gemm = !fields.any("traffic");
+  fields.require("precision");
+  fields.require("time");
+  if (is_gemm)
+    for (const char* key : {"m", "n", "k"}) fields.require(key);
   const auto side = [&](std::string_view key) {
     return static_cast<std::int64_t>(fields.count(key, 1, longest_dimension).value_or(1));
   };
   Accelerator::MeasuredGemm gemm;
-  gemm.shape = {.m = side("m"), .n = side("n"), .k = side("k"), .batch = side("batch")};
+  constexpr std::size_t most = std::size_t{1} << 62;
+  if (is_gemm) {
+    gemm.shape = {.m = side("m"), .n = side("n"), .k = side("k"), .batch = side("batch")};
+  } else {
+    gemm.shape.n = static_cast<std::int64_t>(fields.count("traffic", 1, most).value_or(1));
+    gemm.shape.k = static_cast<std::int64_t>(fields.count("flops", 0, most).value_or(0));
+  }
   if (const auto precision = fields.choice("precision", precision_words))
     gemm.shape.precision = static_cast<Precision>(*precision);
   gemm.time = fields.duration("time").value_or(Time{});
@@ -135,6 +146,9 @@ AcceleratorChanges read_changes(Fields& fields, Problems& problems) {
   changes.memory_ramp = read_memory_ramp(fields);
   changes.memory_efficiency = read_efficiency(fields, "memory_efficiency");
   changes.fused_efficiency = read_efficiency(fields, "fused_efficiency");
+  changes.flash_1_efficiency = read_efficiency(fields, "flash_1_efficiency");
+  changes.flash_2_efficiency = read_efficiency(fields, "flash_2_efficiency");
+  changes.sustained_share = read_efficiency(fields, "sustained_share");
   // A device that loses all its compute would never finish.
   changes.communication_share = read_number(fields, "communication_share", 0, 0.9);
   if (const Value* table = fields.table("efficiency"))
@@ -212,6 +226,9 @@ AcceleratorChanges changes_of(const Accelerator& accelerator) {
   note(changes.memory_ramp, accelerator.memory_ramp, usual.memory_ramp);
   note(changes.memory_efficiency, accelerator.memory_efficiency, usual.memory_efficiency);
   note(changes.fused_efficiency, accelerator.fused_efficiency, usual.fused_efficiency);
+  note(changes.flash_1_efficiency, accelerator.flash_1_efficiency, usual.flash_1_efficiency);
+  note(changes.flash_2_efficiency, accelerator.flash_2_efficiency, usual.flash_2_efficiency);
+  note(changes.sustained_share, accelerator.sustained_share, usual.sustained_share);
   note(changes.communication_share, accelerator.communication_share, usual.communication_share);
   note(changes.tiles, accelerator.tiles, usual.tiles);
   note(changes.k_ramp, accelerator.k_ramp, usual.k_ramp);
@@ -241,6 +258,9 @@ std::string write_keys(const AcceleratorChanges& changes) {
   };
   share("memory_efficiency", changes.memory_efficiency);
   share("fused_efficiency", changes.fused_efficiency);
+  share("flash_1_efficiency", changes.flash_1_efficiency);
+  share("flash_2_efficiency", changes.flash_2_efficiency);
+  share("sustained_share", changes.sustained_share);
   share("communication_share", changes.communication_share);
   return out;
 }
@@ -251,9 +271,13 @@ std::string write_tables(const AcceleratorChanges& changes) {
     out += fmt::format("{} = {:#}\n", toml_quoted(efficiency.precision), efficiency.share);
   out += write_gemm(changes);
   for (const Accelerator::MeasuredGemm& gemm : changes.measured) {
-    out += fmt::format("[[accelerator.measured]]\nprecision = \"{}\"\nm = {}\nn = {}\nk = {}\n",
-                       to_string(gemm.shape.precision), gemm.shape.m, gemm.shape.n, gemm.shape.k);
-    out += fmt::format("batch = {}\ntime = \"{}\"\n", gemm.shape.batch, to_text(gemm.time));
+    const auto& shape = gemm.shape;
+    out +=
+        fmt::format("[[accelerator.measured]]\nprecision = \"{}\"\n", to_string(shape.precision));
+    out += shape.m == 0 ? fmt::format("traffic = {}\nflops = {}\n", shape.n, shape.k)
+                        : fmt::format("m = {}\nn = {}\nk = {}\nbatch = {}\n", shape.m, shape.n,
+                                      shape.k, shape.batch);
+    out += fmt::format("time = \"{}\"\n", to_text(gemm.time));
   }
   return out;
 }

@@ -167,15 +167,19 @@ Topology build(const Value& document, const std::string& file, const ClusterOver
     node.protocols.clear();
     read_protocols(fields, problems, node);
   }
+  if (!is_listed) read_library(fields, problems, node);
   const Value* fabric_table = fields.any("fabric");
   const Fabric fabric = fabric_table ? read_fabric(*fabric_table, problems) : Fabric{};
   const bool is_shape = document.find("node") != nullptr;
   fields.finish();
   throw_if_any(std::move(problems));
   const bool is_joined = needs_fabric(node, nodes, fabric);
-  if (!is_shape && !is_joined) return node;
   const Place place = overrides.nodes ? Place{file} : fields.place_of("nodes");
-  return at_place(place, [&] { return cluster(node, nodes, is_joined ? fabric : Fabric{}); });
+  Topology machine = !is_shape && !is_joined ? std::move(node) : at_place(place, [&] {
+    return cluster(node, nodes, is_joined ? fabric : Fabric{});
+  });
+  machine.apply_efficiency();
+  return machine;
 }
 
 Topology parse_shape(std::string_view text, const std::string& file,

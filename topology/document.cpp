@@ -15,9 +15,6 @@ namespace rehearse {
 
 namespace {
 
-// Deeper nesting is nobody's configuration, and recursion must end before the stack does.
-constexpr std::size_t deepest = 64;
-
 Place place_of(const toml::source_region& region, const std::string& file) {
   return {file, region.begin.line, region.begin.column};
 }
@@ -39,7 +36,7 @@ Table converted_table(const toml::table& table, const std::string& file, std::si
 
 Value converted(const toml::node& node, const std::string& file, std::size_t depth) {
   Value value{place_of(node.source(), file), {}};
-  if (depth > deepest) throw InputError(value.place, "nested too deeply");
+  if (depth > deepest_nesting) throw InputError(value.place, "nested too deeply");
   if (const toml::table* table = node.as_table()) {
     value.data = converted_table(*table, file, depth + 1);
   } else if (const toml::array* array = node.as_array()) {

@@ -2,6 +2,7 @@
 // clusters and scenarios see this tree only, so both syntaxes give the same errors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@
 namespace rehearse {
 
 class Value;
+
+/// Deeper nesting is nobody's configuration, and recursion must end before the stack does.
+constexpr std::size_t deepest_nesting = 64;
 
 struct Member {
   std::string key;

@@ -13,8 +13,6 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::size_t deepest = 64;
-
 // Forwards to a char pointer and publishes how far the parser has read.
 class CountingIterator {
  public:
@@ -139,7 +137,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool open(Value value) {
-    if (open_.size() > deepest) throw InputError(value.place, "nested too deeply");
+    if (open_.size() > deepest_nesting) throw InputError(value.place, "nested too deeply");
     open_.push_back(std::move(value));
     return true;
   }

@@ -24,12 +24,13 @@ std::vector<std::size_t> ports_of(const Topology& node) {
   throw InputError("a node without GPU, CPU or NIC cannot join a fabric");
 }
 
-class Builder {
+class FabricBuilder {
  public:
-  Builder(const Topology& node, std::size_t count) : node_{node}, count_{count} {
+  FabricBuilder(const Topology& node, std::size_t count) : node_{node}, count_{count} {
     built_.name = node.name;
     built_.accelerators = node.accelerators;
     built_.protocols = node.protocols;
+    built_.library = node.library;
     for (std::size_t n = 0; n < count; ++n) copy(n);
   }
 
@@ -120,13 +121,13 @@ LeafShape leaf_shape(std::size_t radix, double oversubscription, Cable cable) {
 
 constexpr std::size_t ceil_divide(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-void Builder::add(const Star& star) {
+void FabricBuilder::add(const Star& star) {
   const DeviceId hub = switches("switch", 1, star.reduces).front();
   for (std::size_t n = 0; n < count_; ++n)
     for (std::size_t p = 0; p < ports_.size(); ++p) join(port(n, p), hub, star.cable);
 }
 
-void Builder::add(const FatTree& tree) {
+void FabricBuilder::add(const FatTree& tree) {
   const LeafShape shape = leaf_shape(tree.radix, tree.oversubscription, tree.cable);
   // Whole nodes per leaf where they fit: then neighbours in rank order are neighbours in the tree.
   const std::size_t per_leaf =
@@ -149,8 +150,8 @@ void Builder::add(const FatTree& tree) {
 }
 
 // Pods of radix/2 leaves. Spine i of every pod reaches the same radix/2 cores, one cable each.
-void Builder::add_pods(const FatTree& tree, std::span<const DeviceId> leaves, std::size_t ups,
-                       Cable trunk) {
+void FabricBuilder::add_pods(const FatTree& tree, std::span<const DeviceId> leaves, std::size_t ups,
+                             Cable trunk) {
   const std::size_t half = std::max<std::size_t>(1, tree.radix / 2);
   const std::size_t pods = ceil_divide(leaves.size(), half);
   if (pods > tree.radix)
@@ -168,7 +169,7 @@ void Builder::add_pods(const FatTree& tree, std::span<const DeviceId> leaves, st
         join(spines[pod * ups + i], cores[i * half + j], trunk);
 }
 
-void Builder::add(const RailOptimized& rail) {
+void FabricBuilder::add(const RailOptimized& rail) {
   const LeafShape shape = leaf_shape(rail.radix, rail.oversubscription, rail.cable);
   const std::size_t rails = ports_.size();
   const std::size_t per_rail = ceil_divide(count_, shape.down);
@@ -182,7 +183,7 @@ void Builder::add(const RailOptimized& rail) {
     for (const DeviceId spine : spines) join(leaf, spine, shape.trunk);
 }
 
-void Builder::add(const TorusFabric& torus) {
+void FabricBuilder::add(const TorusFabric& torus) {
   std::size_t product = 1;
   for (const std::size_t n : torus.extent) product *= n;
   if (product != count_)
@@ -199,7 +200,7 @@ void Builder::add(const TorusFabric& torus) {
 
 // Group i reaches group j with the port (j - i - 1) mod groups of its list; leftover ports make
 // further rounds, so every pair of groups has the same number of cables.
-void Builder::add(const Dragonfly& fly) {
+void FabricBuilder::add(const Dragonfly& fly) {
   const std::size_t per_group = fly.routers_per_group * fly.nodes_per_router;
   const std::size_t groups = ceil_divide(count_, per_group);
   const std::size_t globals = fly.routers_per_group * fly.globals_per_router;
@@ -240,7 +241,7 @@ Topology cluster(const Topology& node, std::size_t count, const Fabric& fabric) 
   if (count > most_links / std::max<std::size_t>(1, node.links().size()))
     throw InputError(fmt::format("{} nodes x {} links are more than the {} links supported", count,
                                  node.links().size(), most_links));
-  return Builder{node, count}.build(fabric);
+  return FabricBuilder{node, count}.build(fabric);
 }
 
 }  // namespace rehearse

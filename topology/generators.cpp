@@ -201,6 +201,7 @@ Topology with_fewer_gpus(const Topology& node, std::size_t gpus) {
   fewer.name = node.name;
   fewer.accelerators = node.accelerators;
   fewer.protocols = node.protocols;
+  fewer.library = node.library;
   std::vector<DeviceId> now(node.devices().size());
   std::vector<bool> stays(node.devices().size());
   std::vector<std::size_t> seen(node.node_count() + 1);  // the last: in no node

@@ -24,9 +24,9 @@ namespace {
 
 using Properties = std::map<std::string, std::string>;
 
-class Reader {
+class GraphReader {
  public:
-  Reader(std::string_view text, const std::string& file) : xml_{text, file}, file_{file} {}
+  GraphReader(std::string_view text, const std::string& file) : xml_{text, file}, file_{file} {}
 
   Topology read() {
     const pugi::xml_node root = xml_.root();
@@ -73,6 +73,7 @@ class Reader {
     topology_.name = fields.text("name").value_or("");
     read_accelerators(fields, problems, topology_);
     read_protocols(fields, problems, topology_);
+    read_library(fields, problems, topology_);
     fields.finish();
     for (Problem& problem : problems) problem.place = xml_.place_of(graph);
     throw_if_any(std::move(problems));
@@ -191,7 +192,9 @@ std::string id_of(DeviceId d) { return fmt::format("n{}", index(d)); }
 }  // namespace
 
 Topology parse_graphml(std::string_view text, const std::string& file) {
-  return Reader{text, file}.read();
+  Topology topology = GraphReader{text, file}.read();
+  topology.apply_efficiency();
+  return topology;
 }
 
 std::string write_graphml(const Topology& topology) {
@@ -218,7 +221,7 @@ std::string write_graphml(const Topology& topology) {
   }
   for (const Link& link : topology.links())
     out += fmt::format("    <edge source=\"{}\" target=\"{}\">{}{}{}</edge>\n", id_of(link.source),
-                       id_of(link.target), data("bandwidth", to_text(link.bandwidth)),
+                       id_of(link.target), data("bandwidth", to_text(nameplate(link))),
                        data("latency", to_text(link.latency)), data("link", to_string(link.kind)));
   return out + "  </graph>\n</graphml>\n";
 }
@@ -243,7 +246,7 @@ std::string write_dot(const Topology& topology) {
     // A cable with equal directions is drawn once, with two heads.
     const bool both = l + 1 < links.size() && is_reverse(link, links[l + 1]);
     out += fmt::format("  {} -> {} [label=\"{}, {}\"{}];\n", quoted(topology[link.source].name),
-                       quoted(topology[link.target].name), to_text(link.bandwidth),
+                       quoted(topology[link.target].name), to_text(nameplate(link)),
                        to_text(link.latency), both ? ", dir=both" : "");
     l += both;
   }

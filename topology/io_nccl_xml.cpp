@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/error.hpp"
+#include "topology/assumed_latency.hpp"
 #include "topology/generators.hpp"
 #include "topology/nccl_rates.hpp"
 #include "topology/xml_file.hpp"
@@ -18,13 +19,6 @@ namespace rehearse {
 
 namespace {
 
-// NCCL's file has no latencies. These are its own latencies of one LL step (tuning.cc 2.23, hwLat:
-// NVLINK 0.6 us, PCI 1.0 us over four links), laid on the links as in our catalog.
-constexpr Time nvlink_latency = Time::picoseconds(600'000);
-constexpr Time nvswitch_latency = Time::picoseconds(300'000);
-constexpr Time pcie_latency = Time::picoseconds(250'000);
-constexpr Time socket_latency = Time::picoseconds(100'000);
-
 struct Part {
   DeviceKind kind;
   pugi::xml_node element;  // <cpu> or <pci>, or a <nic> right below a <cpu>
@@ -32,9 +26,9 @@ struct Part {
   DeviceId id{};
 };
 
-class Reader {
+class NcclXmlReader {
  public:
-  Reader(std::string_view text, const std::string& file) : xml_{text, file} {}
+  NcclXmlReader(std::string_view text, const std::string& file) : xml_{text, file} {}
 
   Topology read() {
     const pugi::xml_node system = xml_.root();
@@ -166,8 +160,8 @@ class Reader {
   void connect_tree() {
     for (const DeviceKind kind : {DeviceKind::gpu, DeviceKind::nic, DeviceKind::network_switch})
       for (const std::size_t i : in_order(kind))
-        connect_both(parts_[i].id, parts_[*parts_[i].parent].id, rate_of(parts_[i]), pcie_latency,
-                     LinkKind::pcie);
+        connect_both(parts_[i].id, parts_[*parts_[i].parent].id, rate_of(parts_[i]),
+                     assumed_latency::pcie, LinkKind::pcie);
   }
 
   void connect_sockets() {
@@ -179,7 +173,7 @@ class Reader {
         const BytesPerSecond rate =
             nccl_socket_rate(cpu.attribute("arch").value(), cpu.attribute("vendor").value(),
                              static_cast<int>(number(cpu, "modelid", 0)));
-        connect_both(parts_[cpus[i]].id, parts_[cpus[j]].id, rate, socket_latency,
+        connect_both(parts_[cpus[i]].id, parts_[cpus[j]].id, rate, assumed_latency::socket,
                      LinkKind::socket);
       }
   }
@@ -209,18 +203,20 @@ class Reader {
       topology_.connect({.source = part.id,
                          .target = target->second,
                          .bandwidth = count * one,
-                         .latency = nvlink_latency,
+                         .latency = assumed_latency::nvlink,
                          .kind = LinkKind::nvlink});
     }
     if (to_switch > 0)
-      connect_both(part.id, nvswitch_, to_switch * one, nvswitch_latency, LinkKind::nvlink);
+      connect_both(part.id, nvswitch_, to_switch * one, assumed_latency::nvswitch,
+                   LinkKind::nvlink);
     if (to_socket > 0)
-      connect_both(part.id, socket_of(part), to_socket * one, nvlink_latency, LinkKind::nvlink);
+      connect_both(part.id, socket_of(part), to_socket * one, assumed_latency::nvlink,
+                   LinkKind::nvlink);
     for (const pugi::xml_node link : gpu.children("c2c")) {
       const double megabytes = number(link, "bw", 0) * number(link, "count", 1);
       if (!(megabytes > 0)) xml_.fail(link, "'bw' times 'count' must be above zero");
-      connect_both(part.id, socket_of(part), BytesPerSecond{megabytes * 1e6}, nvlink_latency,
-                   LinkKind::nvlink);
+      connect_both(part.id, socket_of(part), BytesPerSecond{megabytes * 1e6},
+                   assumed_latency::nvlink, LinkKind::nvlink);
     }
   }
 
@@ -234,7 +230,7 @@ class Reader {
 }  // namespace
 
 Topology parse_nccl_xml(std::string_view text, const std::string& file) {
-  Topology topology = Reader{text, file}.read();
+  Topology topology = NcclXmlReader{text, file}.read();
   if (topology.ranks().empty()) throw InputError(Place{file}, "describes no GPU and no CPU");
   return topology;
 }

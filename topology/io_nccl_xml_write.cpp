@@ -52,10 +52,10 @@ class Writer {
   void write_cpu(DeviceId cpu, std::size_t number) {
     BytesPerSecond to_others{10e9};
     for (const Link* link : links_[cpu])
-      if (link->kind == LinkKind::socket) to_others = link->bandwidth;
+      if (link->kind == LinkKind::socket) to_others = nameplate(*link);
     open_cpu(number, nccl_cpu_for(to_others));
     for (const Link* link : links_[cpu])
-      if (link->kind == LinkKind::pcie) write_pci(link->target, cpu, link->bandwidth, 2);
+      if (link->kind == LinkKind::pcie) write_pci(link->target, cpu, nameplate(*link), 2);
     open(1, "</cpu>\n");
   }
 
@@ -85,7 +85,7 @@ class Writer {
       for (const Link* link : links_[device])
         if (link->kind == LinkKind::pcie && link->target != parent &&
             topology_[link->target].kind != DeviceKind::cpu)
-          write_pci(link->target, device, link->bandwidth, depth + 1);
+          write_pci(link->target, device, nameplate(*link), depth + 1);
     open(depth, "</pci>\n");
   }
 
@@ -110,12 +110,12 @@ class Writer {
       const DeviceKind to = topology_[link->target].kind;
       if (to == DeviceKind::cpu) {
         links += fmt::format("{:{}}<c2c bw=\"{}\" count=\"1\"/>\n", "", 2 * depth + 2,
-                             std::llround(link->bandwidth.count() * 1e-6));
+                             std::llround(nameplate(*link).count() * 1e-6));
         continue;
       }
       links += fmt::format("{:{}}<nvlink target=\"{}\" count=\"{}\" tclass=\"{}\"/>\n", "",
                            2 * depth + 2, busid_[link->target],
-                           nvlinks_in(topology_, gpu, link->bandwidth),
+                           nvlinks_in(topology_, gpu, nameplate(*link)),
                            to == DeviceKind::gpu ? "0x030200" : "0x068000");
     }
     open(depth,

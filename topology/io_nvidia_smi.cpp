@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sim/error.hpp"
+#include "topology/assumed_latency.hpp"
 #include "topology/generators.hpp"
 #include "topology/text_file.hpp"
 
@@ -36,12 +37,9 @@ struct Matrix {
 };
 
 // NVLinks 2 to 4 carry 25 GB/s each way (V100, A100 and H100 datasheets); PCIe goes by the
-// generation that came with so many links. The latencies are those of the catalog.
+// generation that came with so many links.
 constexpr BytesPerSecond one_nvlink{25e9};
-constexpr Time nvlink_latency = Time::picoseconds(600'000);
-constexpr Time nvswitch_latency = Time::picoseconds(300'000);
-constexpr Time pcie_latency = Time::picoseconds(250'000);
-constexpr Cable socket_cable{BytesPerSecond{62.4e9}, Time::picoseconds(100'000)};
+constexpr Cable socket_cable{BytesPerSecond{62.4e9}, assumed_latency::socket};
 
 struct Assumed {
   std::string_view pcie;
@@ -88,9 +86,9 @@ bool is_numbered(std::string_view word, std::string_view prefix) {
          word.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
 }
 
-class Reader {
+class MatrixReader {
  public:
-  Reader(std::string_view text, const std::string& file) : text_{text}, file_{file} {}
+  MatrixReader(std::string_view text, const std::string& file) : text_{text}, file_{file} {}
 
   Matrix read() {
     check_utf8(text_, file_);
@@ -206,16 +204,16 @@ std::vector<std::size_t> partition(const Matrix& matrix, Relation most) {
   return leader;
 }
 
-class Builder {
+class MatrixBuilder {
  public:
-  explicit Builder(const Matrix& matrix) : matrix_{matrix} {}
+  explicit MatrixBuilder(const Matrix& matrix) : matrix_{matrix} {}
 
   Topology build() {
     std::size_t most_links = 0;
     for (const auto& row : matrix_.cells)
       for (const Cell& cell : row) most_links = std::max(most_links, cell.links);
     const Assumed pcie = assumed_pcie(most_links);
-    pcie_ = {pcie.rate, pcie_latency};
+    pcie_ = {pcie.rate, assumed_latency::pcie};
     topology_.name =
         fmt::format("nvidia-smi matrix (assumed: NVLink 25 GB/s a link, {})", pcie.pcie);
     topology_.accelerators.emplace_back().name = "GPU";
@@ -266,13 +264,13 @@ class Builder {
       const DeviceId hub = add("nvswitch", 0, DeviceKind::network_switch);
       for (std::size_t i = 0; i < matrix_.names.size(); ++i)
         if (matrix_.is_gpu[i])
-          join(ids_[i], hub, {rate(links), nvswitch_latency}, LinkKind::nvlink);
+          join(ids_[i], hub, {rate(links), assumed_latency::nvswitch}, LinkKind::nvlink);
       return;
     }
     for (std::size_t i = 0; i < matrix_.names.size(); ++i)
       for (std::size_t j = i + 1; j < matrix_.names.size(); ++j)
         if (const std::size_t links = matrix_.cells[i][j].links; links > 0)
-          join(ids_[i], ids_[j], {rate(links), nvlink_latency}, LinkKind::nvlink);
+          join(ids_[i], ids_[j], {rate(links), assumed_latency::nvlink}, LinkKind::nvlink);
   }
 
   // One switch for each PIX group of several, one above it for each PXB group of several such.
@@ -315,7 +313,7 @@ class Builder {
 }  // namespace
 
 Topology parse_nvidia_smi(std::string_view text, const std::string& file) {
-  return Builder{Reader{text, file}.read()}.build();
+  return MatrixBuilder{MatrixReader{text, file}.read()}.build();
 }
 
 }  // namespace rehearse

@@ -20,7 +20,7 @@ std::string class_of(const Topology& topology, std::span<const LinkId> route) {
   for (std::size_t i = 0; i < route.size(); ++i) {
     const Link& link = topology[route[i]];
     all_nvlink = all_nvlink && link.kind == LinkKind::nvlink;
-    rate = std::min(rate, link.bandwidth);
+    rate = std::min(rate, nameplate(link));
     if (i == 0) continue;
     cpus += topology[link.source].kind == DeviceKind::cpu;
     switches += topology[link.source].kind == DeviceKind::network_switch;

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 
 #include "sim/quantity_text.hpp"
 #include "topology/accelerator_file.hpp"
 #include "topology/generators.hpp"
+#include "topology/libraries.hpp"
 
 namespace rehearse {
 
@@ -104,6 +106,8 @@ void read_protocols(Fields& fields, Problems& problems, Topology& topology) {
     each.require("name");
     protocol.name = each.text("name").value_or("");
     protocol.overhead = each.time("overhead").value_or(Time{});
+    protocol.network_overhead = each.time("network_overhead").value_or(Time{});
+    protocol.launch = each.time("launch").value_or(Time{});
     protocol.payload = each.number("payload").value_or(1);
     if (!(protocol.payload > 0 && protocol.payload <= 1))
       each.complain("payload", "'payload' must be above 0 and at most 1");
@@ -113,11 +117,96 @@ void read_protocols(Fields& fields, Problems& problems, Topology& topology) {
   }
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 3> libraries{"none", "nccl", "rccl"};
+
+// "2.23": major and minor, as one number that compares.
+int read_version(Fields& fields) {
+  const std::optional<std::string> text = fields.text("version");
+  if (!text) return 0;
+  int major = 0, minor = 0;
+  char dot = 0, rest = 0;
+  std::istringstream in(*text);
+  if (in >> major >> dot >> minor && dot == '.' && !(in >> rest) && major > 0 && major < 100 &&
+      minor >= 0 && minor < 100)
+    return 100 * major + minor;
+  fields.complain("version", "'version' must be like \"2.23\"");
+  return 0;
+}
+
+// Words of the table of libraries: `media = { nvlink = "nvlink4", network = "efa" }`.
+void read_media(Fields& fields, Topology& topology, Problems& problems) {
+  const Value* words = fields.table("media");
+  if (!words) return;
+  Fields of{*words, "media", problems};
+  for (std::size_t kind = 0; kind < link_kinds.size(); ++kind) {
+    const std::optional<std::string> word = of.text(link_kinds[kind]);
+    if (!word) continue;
+    const auto& media = library_table().media;
+    const auto found = media.find(*word);
+    if (found == media.end()) {
+      std::vector<std::string> known;
+      for (const auto& [name, medium] : media) known.push_back(name);
+      of.complain(link_kinds[kind],
+                  fmt::format("unknown medium '{}'{}", *word, did_you_mean(*word, known)));
+      continue;
+    }
+    topology.library.efficiency[kind] = found->second.efficiency;
+    if (static_cast<LinkKind>(kind) == LinkKind::nvlink)
+      topology.library.in_switch = found->second.in_switch;
+    if (static_cast<LinkKind>(kind) == LinkKind::network)
+      for (Protocol& protocol : topology.protocols)
+        protocol.network_overhead += found->second.latency;
+  }
+  of.finish();
+}
+
+}  // namespace
+
+// A share of something, above 0 and at most 1; without the key what was there stays.
+void read_share(Fields& fields, std::string_view key, double& share) {
+  const std::optional<double> given = fields.number(key);
+  if (!given) return;
+  if (*given > 0 && *given <= 1)
+    share = *given;
+  else
+    fields.complain(key, fmt::format("'{}' must be above 0 and at most 1", key));
+}
+
+void read_library(Fields& fields, Problems& problems, Topology& topology) {
+  const Value* table = fields.table("library");
+  if (!table) return;
+  Fields each{*table, "[library]", problems};
+  Library& library = topology.library;
+  each.require("name");
+  const std::size_t which = each.choice("name", libraries).value_or(0);
+  library = which == 0 ? Library{} : library_table().common;
+  library.name = which == 0 ? "" : std::string{libraries[which]};
+  if (which > 0 && topology.protocols.empty()) topology.protocols = library_table().protocols;
+  library.version = read_version(each);
+  if (each.any("issue")) library.issue = each.time("issue").value_or(Time{});
+  if (each.any("network_launch"))
+    library.network_launch = each.time("network_launch").value_or(Time{});
+  if (each.any("piece")) library.piece = each.bytes("piece").value_or(Bytes{});
+  Topology nobody;  // without a library there are no media, though `extends` may bring them
+  read_media(each, which == 0 ? nobody : topology, problems);
+  read_share(each, "in_switch", library.in_switch);
+  if (const Value* shares = each.table("efficiency")) {
+    Fields of{*shares, "efficiency", problems};
+    for (std::size_t kind = 0; kind < link_kinds.size(); ++kind)
+      read_share(of, link_kinds[kind], library.efficiency[kind]);
+    of.finish();
+  }
+  each.finish();
+}
+
 Topology read_devices_and_links(Fields& fields, Problems& problems) {
   Topology topology;
   topology.name = fields.text("name").value_or("");
   read_accelerators(fields, problems, topology);
   read_protocols(fields, problems, topology);
+  read_library(fields, problems, topology);
   const std::vector<const Value*> devices = fields.tables("device");
   if (devices.size() > most_devices) {
     fields.complain("device", fmt::format("{} devices are more than the {} supported",
@@ -135,7 +224,25 @@ namespace {
 void write_protocol(std::string& out, const Protocol& protocol) {
   out += fmt::format("\n[[protocol]]\nname = {}\noverhead = \"{}\"\npayload = {:#}\n",
                      toml_quoted(protocol.name), to_text(protocol.overhead), protocol.payload);
+  if (protocol.network_overhead > Time{})
+    out += fmt::format("network_overhead = \"{}\"\n", to_text(protocol.network_overhead));
+  if (protocol.launch > Time{}) out += fmt::format("launch = \"{}\"\n", to_text(protocol.launch));
   if (protocol.limit.count() > 0) out += fmt::format("limit = \"{}\"\n", to_text(protocol.limit));
+}
+
+void write_library(std::string& out, const Library& library) {
+  if (library == Library{}) return;
+  out += fmt::format("\n[library]\nname = \"{}\"\n", library.name.empty() ? "none" : library.name);
+  if (library.version > 0)
+    out += fmt::format("version = \"{}.{}\"\n", library.version / 100, library.version % 100);
+  out += fmt::format("issue = \"{}\"\nnetwork_launch = \"{}\"\npiece = \"{}B\"\nin_switch = {:#}\n",
+                     to_text(library.issue), to_text(library.network_launch), library.piece.count(),
+                     library.in_switch);
+  out += "efficiency = { ";
+  for (std::size_t kind = 0; kind < link_kinds.size(); ++kind)
+    out += fmt::format("{}{} = {:#}", kind == 0 ? "" : ", ", link_kinds[kind],
+                       library.efficiency[kind]);
+  out += " }\n";
 }
 
 void write_device(std::string& out, const Device& device) {
@@ -153,6 +260,7 @@ std::string write_toml_machine(const Topology& topology) {
   for (const Accelerator& accelerator : topology.accelerators)
     out += write_accelerator(accelerator);
   for (const Protocol& protocol : topology.protocols) write_protocol(out, protocol);
+  write_library(out, topology.library);
   return out;
 }
 
@@ -165,7 +273,7 @@ std::string write_toml(const Topology& topology) {
     const bool both = l + 1 < links.size() && is_reverse(link, links[l + 1]);
     out += fmt::format("\n[[link]]\nsource = {}\ntarget = {}\nbandwidth = \"{}\"\n",
                        toml_quoted(topology[link.source].name),
-                       toml_quoted(topology[link.target].name), to_text(link.bandwidth));
+                       toml_quoted(topology[link.target].name), to_text(nameplate(link)));
     out += fmt::format("latency = \"{}\"\nkind = \"{}\"\n", to_text(link.latency),
                        to_string(link.kind));
     if (both) out += "both = true\n", ++l;

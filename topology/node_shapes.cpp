@@ -175,6 +175,9 @@ Shape NodeShapes::make_shape(std::size_t node) const {
   std::array<std::uint32_t, 5> of_kind{};
   for (const DeviceId d : devices_[node])
     shape.ordinal.push_back(of_kind[static_cast<std::size_t>(topology_[d].kind)]++);
+  const std::uint32_t gpus = of_kind[static_cast<std::size_t>(DeviceKind::gpu)];
+  const std::uint32_t nics = of_kind[static_cast<std::size_t>(DeviceKind::nic)];
+  if (gpus > 0) shape.exits_each = std::max<std::size_t>(1, nics / gpus);
   shape.exits_from.resize(devices_[node].size());
   shape.entries_to.resize(devices_[node].size());
   return shape;

@@ -47,6 +47,7 @@ struct Shape {
   ShortestPaths paths;
   std::vector<bool> closed;            // memory: never forwards
   std::vector<std::uint32_t> ordinal;  // of a device among those of its kind
+  std::size_t exits_each = 1;          // NICs for each GPU, where there are more
   std::vector<Arc> exits, entries;     // only the end inside means anything
   std::vector<std::optional<std::vector<Gate>>> exits_from, entries_to;  // cheapest first
 };
@@ -75,6 +76,11 @@ class NodeShapes {
   std::size_t ordinal(DeviceId d) const {
     const std::size_t group = group_of(d);
     return group == fabric() ? local(d) : shapes_[shape_of_[group]].ordinal[local(d)];
+  }
+  /// How many of equal ways out of a node are one device's own.
+  std::size_t exits_each(DeviceId d) const {
+    const std::size_t group = group_of(d);
+    return group == fabric() ? 1 : shapes_[shape_of_[group]].exits_each;
   }
   /// The ways from a device out of its group, or to it from outside; of the fabric: stay there.
   std::span<const Gate> exits_from(DeviceId source);

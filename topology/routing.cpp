@@ -50,7 +50,9 @@ struct Routing::State {
   Cost beyond(const Crossing& cable, DeviceId target);
   bool is_closed(std::uint32_t outer, DeviceId end) const;
   Join choose(DeviceId source, DeviceId target, std::size_t channel);
-  bool walk(std::size_t group, std::uint32_t from, std::uint32_t to, Spread spread, Route& route);
+  std::size_t spread(DeviceId device, std::size_t channel, std::size_t ways) const;
+  bool walk(std::size_t group, std::uint32_t from, std::uint32_t to, RouteSpread spread,
+            Route& route);
   bool stay(DeviceId source, DeviceId target, std::size_t channel, Route& route);
   void cross(DeviceId source, DeviceId target, Join join, std::size_t channel, Route& route);
   bool search(DeviceId source, DeviceId target, std::size_t channel, Route& route);
@@ -108,7 +110,14 @@ bool Routing::State::is_closed(std::uint32_t outer, DeviceId end) const {
 }
 
 // Among equal gates the devices of a node spread over the exits by their own number, and the
-// target's number chooses the entry. Both are local, so equal nodes behave equally.
+// target's number chooses the entry. Both are local, so equal nodes behave equally. Where a device
+// has several of its own, channels take them in turn: of 4 that two GPUs share, 0 and 2, 1 and 3.
+std::size_t Routing::State::spread(DeviceId device, std::size_t channel, std::size_t ways) const {
+  const std::size_t each = shapes.exits_each(device);
+  const std::size_t stride = each > 1 ? std::max<std::size_t>(1, ways / each) : 1;
+  return (shapes.ordinal(device) + channel * stride) % ways;
+}
+
 Join Routing::State::choose(DeviceId source, DeviceId target, std::size_t channel) {
   if (joins.size() == 1) return joins.front();
   // Lists of crossings are contiguous and in link order, so pointers of one list compare.
@@ -117,15 +126,15 @@ Join Routing::State::choose(DeviceId source, DeviceId target, std::size_t channe
   for (const Join& join : joins) exits.push_back(join.exit);
   std::sort(exits.begin(), exits.end());
   exits.erase(std::unique(exits.begin(), exits.end()), exits.end());
-  const Crossing* exit = exits[(shapes.ordinal(source) + channel) % exits.size()];
+  const Crossing* exit = exits[spread(source, channel, exits.size())];
   for (const Join& join : joins)
     if (join.exit == exit) entries.push_back(join.entry);
   std::sort(entries.begin(), entries.end());
-  return {exit, entries[(shapes.ordinal(target) + channel) % entries.size()]};
+  return {exit, entries[spread(target, channel, entries.size())]};
 }
 
-bool Routing::State::walk(std::size_t group, std::uint32_t from, std::uint32_t to, Spread spread,
-                          Route& route) {
+bool Routing::State::walk(std::size_t group, std::uint32_t from, std::uint32_t to,
+                          RouteSpread spread, Route& route) {
   arcs.clear();
   if (!shapes.paths(group).walk(from, to, spread, arcs)) return false;
   for (const std::uint32_t arc : arcs) route.push_back(shapes.links(group)[arc]);
@@ -133,7 +142,7 @@ bool Routing::State::walk(std::size_t group, std::uint32_t from, std::uint32_t t
 }
 
 bool Routing::State::stay(DeviceId source, DeviceId target, std::size_t channel, Route& route) {
-  const Spread spread{shapes.ordinal(target) + channel, 0};
+  const RouteSpread spread{shapes.ordinal(target) + channel, 0};
   return walk(shapes.group_of(target), shapes.local(source), shapes.local(target), spread, route);
 }
 
@@ -147,7 +156,7 @@ void Routing::State::cross(DeviceId source, DeviceId target, Join join, std::siz
     at = topology[join.exit->link].target;
   }
   if (join.entry) {
-    const Spread spread{join.entry->port + channel, shapes.number(join.entry->outer)};
+    const RouteSpread spread{join.entry->port + channel, shapes.number(join.entry->outer)};
     found = found && walk(shapes.fabric(), shapes.local(at), join.entry->outer, spread, route);
     route.push_back(join.entry->link);
     at = topology[join.entry->link].target;
@@ -170,7 +179,7 @@ ShortestPaths& Routing::State::all_paths() {
 
 bool Routing::State::search(DeviceId source, DeviceId target, std::size_t channel, Route& route) {
   arcs.clear();
-  const Spread spread{shapes.ordinal(target) + channel, shapes.group_of(target)};
+  const RouteSpread spread{shapes.ordinal(target) + channel, shapes.group_of(target)};
   if (!all_paths().walk(static_cast<std::uint32_t>(source), static_cast<std::uint32_t>(target),
                         spread, arcs))
     return false;

@@ -101,8 +101,8 @@ struct ShortestPaths::State {
   bool is_tight(const View& view, std::uint32_t source, const Hop& hop) const;
   std::vector<std::uint32_t> tight_hops(const View& view, std::uint32_t v,
                                         std::span<const Hop> among) const;
-  std::uint32_t next(const View& view, std::uint32_t v, Spread& spread) const;
-  bool step_to_neighbour(std::uint32_t source, std::uint32_t target, Spread& spread,
+  std::uint32_t next(const View& view, std::uint32_t v, RouteSpread& spread) const;
+  bool step_to_neighbour(std::uint32_t source, std::uint32_t target, RouteSpread& spread,
                          std::vector<std::uint32_t>& path) const;
 };
 
@@ -209,7 +209,8 @@ std::vector<std::uint32_t> ShortestPaths::State::tight_hops(const View& view, st
   return tight;
 }
 
-std::uint32_t ShortestPaths::State::next(const View& view, std::uint32_t v, Spread& spread) const {
+std::uint32_t ShortestPaths::State::next(const View& view, std::uint32_t v,
+                                         RouteSpread& spread) const {
   const auto choose = [&](const std::vector<std::uint32_t>& from) {
     return from[from.size() == 1 ? 0 : spread.pick(from.size())];
   };
@@ -235,7 +236,7 @@ std::uint32_t ShortestPaths::State::next(const View& view, std::uint32_t v, Spre
 // When the cheapest arc out of `source` ends at `target`, no detour can be cheaper. It spares
 // tori and rings, asked for neighbours only, a whole search per target.
 bool ShortestPaths::State::step_to_neighbour(std::uint32_t source, std::uint32_t target,
-                                             Spread& spread,
+                                             RouteSpread& spread,
                                              std::vector<std::uint32_t>& path) const {
   Cost cheapest = Cost::infinite();
   for (const Hop& hop : hops_of(source)) cheapest = std::min(cheapest, hop.cost);
@@ -251,7 +252,7 @@ Cost ShortestPaths::distance(std::uint32_t source, std::uint32_t target) {
   return state_->view(target).distance(source);
 }
 
-bool ShortestPaths::walk(std::uint32_t source, std::uint32_t target, Spread spread,
+bool ShortestPaths::walk(std::uint32_t source, std::uint32_t target, RouteSpread spread,
                          std::vector<std::uint32_t>& path) {
   const State& s = *state_;
   if (source == target) return true;

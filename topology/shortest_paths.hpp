@@ -34,7 +34,7 @@ struct Arc {
 /// Which of `count` equal ways: d-mod-k in mixed radix. The first choice spends the destination's
 /// place on its switch, later ones the switch's own number. Then the flows of a shift permutation
 /// take different links at every level of a fat tree (Zahavi, "D-Mod-K routing", 2010).
-struct Spread {
+struct RouteSpread {
   std::size_t place = 0, group = 0;
   std::size_t pick(std::size_t count) {
     const std::size_t chosen = place % count;
@@ -53,7 +53,7 @@ class ShortestPaths {
 
   Cost distance(std::uint32_t source, std::uint32_t target);
   /// Appends the arcs (positions in the constructor's list) of one shortest path; false: no way.
-  bool walk(std::uint32_t source, std::uint32_t target, Spread spread,
+  bool walk(std::uint32_t source, std::uint32_t target, RouteSpread spread,
             std::vector<std::uint32_t>& arcs);
   /// Up to `most` shortest paths; none when there is no way, one empty one to itself.
   std::vector<std::vector<std::uint32_t>> all(std::uint32_t source, std::uint32_t target,

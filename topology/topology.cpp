@@ -30,6 +30,15 @@ LinkId Topology::connect_both(Link forward) {
   return id;
 }
 
+void Topology::apply_efficiency() {
+  for (Link& link : links_) {
+    const double reached = library.efficiency[static_cast<std::size_t>(link.kind)];
+    if (reached == 1 || link.rated.count() > 0) continue;
+    link.rated = link.bandwidth;
+    link.bandwidth = reached * link.bandwidth;
+  }
+}
+
 bool is_reverse(const Link& a, const Link& b) {
   return a.source == b.target && a.target == b.source && a.bandwidth == b.bandwidth &&
          a.latency == b.latency && a.kind == b.kind;

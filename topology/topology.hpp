@@ -2,6 +2,7 @@
 // (topology/routing.hpp); so are files (topology/io_*.hpp) and shapes (topology/generators.hpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -29,12 +30,14 @@ enum class LinkKind : std::uint8_t { nvlink, pcie, network, socket, memory, othe
 
 /// One direction of one cable. Latency is on the clock already, so equal paths tie exactly. A cable
 /// that has gone bad is slower by `worn` and `delay` than when routes were laid, and they stay.
+/// Its bandwidth is what the machine's library reaches of the `rated` one of its data sheet.
 struct Link {
   DeviceId source{}, target{};
   BytesPerSecond bandwidth;
   Time latency;
   LinkKind kind = LinkKind::other;
   double worn = 1;
+  BytesPerSecond rated{};  // zero: the same
   Time delay;
   friend bool operator==(const Link&, const Link&) = default;
 };
@@ -43,9 +46,24 @@ struct Link {
 struct Protocol {
   std::string name = "simple";
   Time overhead;           // per message, added to its route's latency
+  Time network_overhead;   // added to that where the route crosses a network
+  Time launch;             // of a collective that speaks it, before its first message
   double payload = 1;      // share of the bytes on the wire that is the user's (LL: 0.5)
   BytesPerSecond limit{};  // of one channel; zero: none
   friend bool operator==(const Protocol&, const Protocol&) = default;
+};
+
+/// The library that ranks talk through: what it costs beside the links, and what of them it
+/// reaches. It decides which algorithms `auto` may take (strategies/collectives/nccl_choice.hpp).
+struct Library {
+  std::string name;      // "nccl", "rccl"; empty: none, and any algorithm may be taken
+  int version = 0;       // 2.23 is 223; 0: a recent one
+  Time issue;            // of the host, to hand a collective to one GPU
+  Time network_launch;   // of a collective that crosses a network: waking those who serve its NICs
+  double in_switch = 1;  // share of a link's rate that a switch reaches while it adds and copies
+  Bytes piece;           // what a pipeline's pieces are at least, over all channels; 0: any
+  std::array<double, 6> efficiency{1, 1, 1, 1, 1, 1};  // of links, by LinkKind
+  friend bool operator==(const Library&, const Library&) = default;
 };
 
 /// Devices and links, in the order they were added; ranks are the GPUs in that order, or the CPU
@@ -55,6 +73,7 @@ class Topology {
   std::string name;
   std::vector<Accelerator> accelerators;
   std::vector<Protocol> protocols;  // empty: one plain protocol without overhead
+  Library library;
 
   DeviceId add(Device device);
   LinkId connect(Link link);
@@ -65,6 +84,8 @@ class Topology {
   std::span<const Link> links() const { return links_; }
   const Device& operator[](DeviceId d) const { return devices_[index(d)]; }
   const Link& operator[](LinkId l) const { return links_[index(l)]; }
+  /// Gives every link the share of its data sheet's rate that the library reaches.
+  void apply_efficiency();
 
   std::size_t rank_count() const { return ranks().size(); }
   DeviceId device_of(Rank r) const { return ranks()[index(r)]; }
@@ -80,6 +101,10 @@ class Topology {
   std::size_t node_count_ = 0;
 };
 
+/// What the data sheet says of it.
+inline BytesPerSecond nameplate(const Link& link) {
+  return link.rated.count() > 0 ? link.rated / link.worn : link.bandwidth;
+}
 /// The two directions of one cable: same rate, latency and kind.
 bool is_reverse(const Link& a, const Link& b);
 /// Something visible, and no control characters: such names survive every file format.

@@ -21,7 +21,6 @@ namespace rehearse {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto heartbeat = std::chrono::seconds(1), patience = std::chrono::seconds(5);
 
 class MpiRun {
  public:
@@ -58,9 +57,11 @@ class MpiRun {
         if (!must_queue(id)) begin(id);
       }
       if (!busy) rest();
-      keep_watch();
+      world_.watch().look();
     }
-    return gather();
+    Timeline timeline = gather();
+    world_.watch().expect_words(MpiWatch::between_runs);
+    return timeline;
   }
 
  private:
@@ -71,9 +72,8 @@ class MpiRun {
 
   // The first rank names a moment a little ahead, in its own clock.
   void begin_together() {
-    last_beat_ = last_look_ = Clock::now();
-    messages_.begin_listening();
     world_.barrier([this] { attend(); });
+    world_.watch().expect_words(MpiWatch::in_a_run);
     const auto clock = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
     std::vector<std::int64_t> start{world_.rank() == Rank{0} ? clock + 2'000'000 : INT64_MIN};
     world_.largest(start, [this] { attend(); });
@@ -207,35 +207,12 @@ class MpiRun {
     if (!news.is_empty()) early_.push_back(std::move(news));
   }
 
-  // While all wait for each other there is still news, if only that somebody lives.
+  // While all wait for each other there is still news.
   void attend() {
     if (has_begun_)
       hear();
     else
       note_early(messages_.poll());
-    keep_watch();
-  }
-
-  void keep_watch() {
-    const auto time = Clock::now();
-    if (time - last_look_ < std::chrono::milliseconds(100)) return;
-    last_look_ = time;
-    if (time - last_beat_ > heartbeat) {
-      messages_.tell_all_that_i_live();
-      last_beat_ = time;
-    }
-    if (options_.stop && options_.stop()) give_up(Rank{0}, "stopped before the end");
-    const std::optional<Rank> culprit = messages_.silent(patience);
-    if (!culprit) return;
-    give_up(*culprit == Rank{0} ? Rank{1} : Rank{0},
-            fmt::format("{} has not been heard of for {} s", world_.name(*culprit),
-                        std::chrono::seconds(patience).count()));
-  }
-
-  // One rank tells; mpirun ends the others when it is gone, or they follow.
-  [[noreturn]] void give_up(Rank teller, const std::string& why) const {
-    if (world_.rank() != teller) std::this_thread::sleep_for(std::chrono::seconds(2));
-    throw DeviceError(why);
   }
 
   // What one rank alone knows is -1 everywhere else.
@@ -272,7 +249,6 @@ class MpiRun {
   std::int64_t start_ = 0;
   bool has_begun_ = false;
   std::vector<MpiMessages::News> early_;
-  Clock::time_point last_beat_, last_look_;
 };
 
 }  // namespace
@@ -289,9 +265,10 @@ MpiExecutor::MpiExecutor(const MpiWorld& world, const Program& program, HostMemo
     throw InputError(fmt::format("the program has {} ranks, and mpirun started {}",
                                  rank_count(program), world.size()));
   sharpen_timers();
+  world.watch().stop_when(options_.stop);
 }
 
-MpiExecutor::~MpiExecutor() = default;
+MpiExecutor::~MpiExecutor() { world_.watch().stop_when({}); }
 
 Timeline MpiExecutor::run(const Program& program) {
   ASSERT(&program == &program_);

@@ -13,8 +13,6 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::uint32_t alive = UINT32_MAX;
-
 int length_of(const Transfer& work) {
   if (work.size.count() > INT_MAX)
     throw InputError("a message of more than 2 GiB; take more ranks or smaller buckets");
@@ -30,11 +28,7 @@ bool is_done(MPI_Request& request) {
 }  // namespace
 
 MpiMessages::MpiMessages(const MpiWorld& world, const Program& program, HostMemory& memory)
-    : world_{world},
-      program_{program},
-      memory_{memory},
-      receiving_(world.size()),
-      heard_(world.size(), Clock::now()) {
+    : world_{world}, program_{program}, memory_{memory}, receiving_(world.size()) {
   MPI_Comm_dup(MPI_COMM_WORLD, &data_);
   MPI_Comm_dup(MPI_COMM_WORLD, &words_);
 }
@@ -65,14 +59,9 @@ void MpiMessages::say(Rank other, std::uint32_t text) {
 
 void MpiMessages::tell(Rank other, OpId op) { say(other, static_cast<std::uint32_t>(index(op))); }
 
-void MpiMessages::tell_all_that_i_live() {
-  for (std::size_t r = 0; r < world_.size(); ++r)
-    if (static_cast<Rank>(r) != world_.rank()) say(static_cast<Rank>(r), alive);
-}
-
 void MpiMessages::begin_receiving(MPI_Message message, const MPI_Status& status) {
   const auto source = static_cast<std::size_t>(status.MPI_SOURCE);
-  heard_[source] = Clock::now();
+  world_.watch().heard(static_cast<Rank>(source));
   const auto op = static_cast<OpId>(status.MPI_TAG);
   ASSERT(index(op) < program_.size());
   const Transfer& work = program_.transfer(program_[op]);
@@ -90,8 +79,8 @@ void MpiMessages::begin_receiving(MPI_Message message, const MPI_Status& status)
 void MpiMessages::receive_word(MPI_Message message, const MPI_Status& status, News& news) {
   std::uint32_t text = 0;
   MPI_Mrecv(&text, 1, MPI_UINT32_T, &message, MPI_STATUS_IGNORE);
-  heard_[static_cast<std::size_t>(status.MPI_SOURCE)] = Clock::now();
-  if (text != alive) news.told.push_back(static_cast<OpId>(text));
+  world_.watch().heard(static_cast<Rank>(status.MPI_SOURCE));
+  news.told.push_back(static_cast<OpId>(text));
 }
 
 // A short message may be there before a long one that was sent ahead of it; who names it counts on
@@ -129,13 +118,6 @@ MpiMessages::News MpiMessages::poll() {
   }
   while (!said_.empty() && is_done(said_.front().request)) said_.pop_front();
   return news;
-}
-
-std::optional<Rank> MpiMessages::silent(Clock::duration limit) const {
-  for (std::size_t r = 0; r < heard_.size(); ++r)
-    if (static_cast<Rank>(r) != world_.rank() && Clock::now() - heard_[r] > limit)
-      return static_cast<Rank>(r);
-  return std::nullopt;
 }
 
 }  // namespace rehearse

@@ -1,14 +1,12 @@
-// What processes of a run say to each other: the bytes of transfers, word that an op has ended, and
-// now and then that they are alive. Nothing here waits.
+// What processes of a run say to each other: the bytes of transfers, and word that an op has ended.
+// Nothing here waits.
 #pragma once
 
 #include <mpi.h>
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <list>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,7 +17,6 @@ namespace rehearse {
 
 class MpiMessages {
  public:
-  using Clock = std::chrono::steady_clock;
   MpiMessages(const MpiWorld& world, const Program& program, HostMemory& memory);
   ~MpiMessages();
   MpiMessages(const MpiMessages&) = delete;
@@ -30,10 +27,6 @@ class MpiMessages {
   void send(OpId transfer);
   /// Tells another rank that an op has ended.
   void tell(Rank other, OpId op);
-  void tell_all_that_i_live();
-
-  /// From now on silence counts.
-  void begin_listening() { heard_.assign(heard_.size(), Clock::now()); }
 
   /// What happened since the last call.
   struct News {
@@ -44,8 +37,6 @@ class MpiMessages {
   };
   News poll();
   bool is_idle() const { return sending_.empty() && receiving_count_ == 0; }
-  /// A rank of which nothing was heard for that long.
-  std::optional<Rank> silent(Clock::duration limit) const;
 
  private:
   struct Sending {
@@ -74,7 +65,6 @@ class MpiMessages {
   std::vector<std::deque<Receiving>> receiving_;  // by source
   std::size_t receiving_count_ = 0;
   std::list<Word> said_;
-  std::vector<Clock::time_point> heard_;  // by rank
 };
 
 }  // namespace rehearse

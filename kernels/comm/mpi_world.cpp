@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
-#include <fstream>
 #include <thread>
 
 #include "sim/error.hpp"
@@ -15,21 +15,15 @@ namespace rehearse {
 
 namespace {
 
-// Processes with the same boot have the same monotonic clock, whatever their host is called.
-std::string boot_of_this_machine() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  std::getline(file, text);
-  return text;
-}
-
 std::int64_t nanoseconds_now() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void wait_for(MPI_Request& request, const MpiWorld::Meanwhile& meanwhile) {
+// At the very beginning there is nobody to watch over the others yet.
+void wait_for(MPI_Request& request, MpiWatch* watch, const MpiWorld::Meanwhile& meanwhile = {}) {
   for (int done = 0; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) {
-    meanwhile();
+    if (meanwhile) meanwhile();
+    if (watch != nullptr) watch->look();
     std::this_thread::yield();
   }
 }
@@ -49,13 +43,25 @@ MpiWorld::MpiWorld() {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   hosts_.resize(static_cast<std::size_t>(size));
   hosts_ = gather(name);
+  const MpiWatch::Peer own = peer_of_this_process();
+  const std::vector<std::string> machines = gather(own.machine);
+  const std::vector<std::string> processes = gather(std::to_string(own.process));
   synchronise_clocks();
+  std::vector<MpiWatch::Peer> peers;
+  for (std::size_t r = 0; r < hosts_.size(); ++r)
+    peers.push_back({this->name(static_cast<Rank>(r)), machines[r], std::stoll(processes[r])});
+  watch_ = std::make_unique<MpiWatch>(rank_, std::move(peers));
 }
 
 // A rank that gives up leaves without a word to the others, which would wait for it: mpirun then
 // ends them.
 MpiWorld::~MpiWorld() {
-  if (std::uncaught_exceptions() == 0) MPI_Finalize();
+  if (std::uncaught_exceptions() > 0) {
+    if (watch_) watch_->say_that_it_is_told();
+    return;
+  }
+  watch_.reset();
+  MPI_Finalize();
 }
 
 std::string MpiWorld::name(Rank rank) const {
@@ -65,22 +71,25 @@ std::string MpiWorld::name(Rank rank) const {
 void MpiWorld::barrier(const Meanwhile& meanwhile) const {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);
-  wait_for(request, meanwhile);
+  wait_for(request, watch_.get(), meanwhile);
 }
 
 std::vector<std::string> MpiWorld::gather(const std::string& mine) const {
   const std::size_t ranks = size();
   const int length = static_cast<int>(mine.size());
   std::vector<int> lengths(ranks), offsets(ranks);
-  MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD, &request);
+  wait_for(request, watch_.get());
   int sum = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
     offsets[r] = sum;
     sum += lengths[r];
   }
   std::string all(static_cast<std::size_t>(sum), '\0');
-  MPI_Allgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(),
-                 MPI_CHAR, MPI_COMM_WORLD);
+  MPI_Iallgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(),
+                  MPI_CHAR, MPI_COMM_WORLD, &request);
+  wait_for(request, watch_.get());
   std::vector<std::string> texts;
   for (std::size_t r = 0; r < ranks; ++r)
     texts.push_back(
@@ -88,16 +97,57 @@ std::vector<std::string> MpiWorld::gather(const std::string& mine) const {
   return texts;
 }
 
+std::vector<std::string> MpiWorld::collect(const std::string& mine) const {
+  const std::vector<std::string> lengths = gather(std::to_string(mine.size()));
+  std::vector<std::string> texts;
+  constexpr std::size_t part = 1u << 26;
+  const auto pass = [&](std::string& text, int other, bool sends) {
+    for (std::size_t at = 0; at < text.size(); at += part) {
+      const int length = static_cast<int>(std::min(part, text.size() - at));
+      MPI_Request request = MPI_REQUEST_NULL;
+      if (sends)
+        MPI_Isend(text.data() + at, length, MPI_CHAR, other, 2, MPI_COMM_WORLD, &request);
+      else
+        MPI_Irecv(text.data() + at, length, MPI_CHAR, other, 2, MPI_COMM_WORLD, &request);
+      wait_for(request, watch_.get());
+    }
+  };
+  std::string own = mine;
+  if (index(rank_) != 0) {
+    pass(own, 0, true);
+    return texts;
+  }
+  texts.push_back(std::move(own));
+  for (std::size_t r = 1; r < size(); ++r) {
+    texts.emplace_back(std::stoull(lengths[r]), '\0');
+    pass(texts.back(), static_cast<int>(r), false);
+  }
+  return texts;
+}
+
+std::string MpiWorld::share(std::string text) const {
+  text.resize(std::stoull(gather(std::to_string(text.size())).front()));
+  constexpr std::size_t part = 1u << 26;
+  for (std::size_t at = 0; at < text.size(); at += part) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibcast(text.data() + at, static_cast<int>(std::min(part, text.size() - at)), MPI_CHAR, 0,
+               MPI_COMM_WORLD, &request);
+    wait_for(request, watch_.get());
+  }
+  return text;
+}
+
 void MpiWorld::largest(std::vector<std::int64_t>& values, const Meanwhile& meanwhile) const {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX,
                  MPI_COMM_WORLD, &request);
-  wait_for(request, meanwhile);
+  wait_for(request, watch_.get(), meanwhile);
 }
 
 // Rank 0 asks each of the others for its time; the quickest of some answers errs by no more than
 // half of its round trip.
 void MpiWorld::synchronise_clocks() {
+  // Processes with the same boot have the same monotonic clock, whatever their host is called.
   const std::vector<std::string> boots = gather(boot_of_this_machine());
   constexpr int rounds = 32, tag = 1;
   for (std::size_t r = 1; r < size(); ++r) {

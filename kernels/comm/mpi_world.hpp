@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "kernels/comm/mpi_watch.hpp"
 #include "sim/ids.hpp"
 #include "sim/units.hpp"
 
@@ -25,12 +27,18 @@ class MpiWorld {
   std::string name(Rank rank) const;
   /// This process's clock minus rank 0's; zero where both run on one machine.
   Time clock_ahead() const { return clock_ahead_; }
+  /// Over the other ranks; everything here that waits looks at it meanwhile.
+  MpiWatch& watch() const { return *watch_; }
 
   /// Waiting for the others; meanwhile this is called again and again.
   using Meanwhile = std::function<void()>;
   void barrier(const Meanwhile& meanwhile) const;
   /// Every rank's text, by rank; on every rank.
   std::vector<std::string> gather(const std::string& mine) const;
+  /// The same on rank 0 only, for long texts.
+  std::vector<std::string> collect(const std::string& mine) const;
+  /// Rank 0's text on every rank.
+  std::string share(std::string text) const;
   /// Element by element the largest of all ranks'.
   void largest(std::vector<std::int64_t>& values, const Meanwhile& meanwhile) const;
 
@@ -40,6 +48,7 @@ class MpiWorld {
   Rank rank_{};
   std::vector<std::string> hosts_;  // by rank
   Time clock_ahead_;
+  std::unique_ptr<MpiWatch> watch_;  // once all know each other's names
 };
 
 }  // namespace rehearse

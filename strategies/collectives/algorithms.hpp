@@ -33,6 +33,7 @@ struct CollectivePlan {
   struct Pipeline {
     std::size_t depth = 0;   // hops that a piece travels; 0: nothing is pipelined
     std::size_t shares = 1;  // ways that split the data
+    std::size_t chunks = 1;  // of the library's, of which a piece is made (Library::piece)
   };
 
   Pattern pattern;

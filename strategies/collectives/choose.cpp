@@ -45,14 +45,20 @@ CollectiveChooser::CollectiveChooser(const CollectiveShape& shape, Routing& rout
     : topology_{routing.topology()},
       bounds_{shape.kind, shape.group, topology_, shape.root},
       protocols_{protocols_of(topology_, wish.protocols)},
+      kind_{shape.kind},
+      version_{wish.version > 0 ? wish.version : topology_.library.version},
       named_{!wish.algorithms.empty()},
       threads_{wish.detail == Detail::folded ? wish.threads : 1} {
+  if (!topology_.library.name.empty() && shape.group.size() > 1)
+    graph_ = nccl_graph(shape, topology_);
   std::vector<const Algorithm*> tried;
   for (const std::string& name : wish.algorithms) tried.push_back(&algorithm(name));
   for (const Algorithm& how : algorithms()) {
     if (named_) break;
     if (const auto refusal = how.refusal(shape, topology_))
       left_out_.push_back({how.name, *refusal});
+    else if (!library_has(topology_.library, how.name))
+      left_out_.push_back({how.name, topology_.library.name + " has none such; ask by name"});
     else
       tried.push_back(&how);
   }
@@ -99,13 +105,34 @@ std::vector<Candidate> CollectiveChooser::at(Bytes size, Executor& engine) {
   std::stable_sort(
       candidates.begin(), candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.result.time < b.result.time; });
+  if (const auto first = taken(candidates, size))
+    std::rotate(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(*first),
+                candidates.begin() + static_cast<std::ptrdiff_t>(*first) + 1);
   return candidates;
+}
+
+std::optional<std::size_t> CollectiveChooser::taken(std::span<const Candidate> all,
+                                                    Bytes size) const {
+  if (!graph_) return std::nullopt;
+  std::optional<std::size_t> first;
+  std::tuple<double, std::string_view, std::uint16_t> least;  // a tie by name, not by order
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto time =
+        nccl_time(version_, *graph_, kind_, all[i].algorithm, protocol_name(all[i].protocol), size);
+    if (!time) continue;
+    const std::tuple here{*time, all[i].algorithm, all[i].protocol};
+    if (first && least < here) continue;
+    least = here;
+    first = i;
+  }
+  return first;
 }
 
 // None can be quicker than the link that carries most of its bytes: who could not win by that is
 // not simulated. Of several that are equally quick the first is taken, as in `at`.
 Candidate CollectiveChooser::best(Bytes size, Executor& engine) {
   const std::vector<Candidate> all = candidates(size);
+  if (const auto first = taken(all, size)) return again(all[*first], size, engine);
   struct Hope {
     double least;  // seconds
     std::size_t number;

@@ -1,12 +1,15 @@
-// `auto`: every algorithm that applies, in every protocol of the machine, and the fastest of them.
+// `auto`: what the machine's library takes (nccl_choice.hpp); without one, every algorithm that
+// applies, in every protocol of the machine, and the fastest of them.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sim/collective_bound.hpp"
+#include "strategies/collectives/nccl_choice.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 
 namespace rehearse {
@@ -31,10 +34,12 @@ class CollectiveChooser {
     std::vector<std::string> algorithms, protocols;
     Detail detail = Detail::folded;
     std::size_t threads = 1;  // for candidates; more than one needs an engine that allows it
+    int version = 0;          // of the library; 0: as the machine has it
   };
   CollectiveChooser(const CollectiveShape& shape, Routing& routing, const Wish& wish);
 
-  /// All candidates at this size, the fastest first; each has passed the collective's lower bounds.
+  /// All candidates at this size, the one taken first, then the fastest; each has passed the
+  /// collective's lower bounds.
   std::vector<Candidate> at(Bytes size, Executor& engine);
   /// The first of them, without simulating those that cannot be it.
   Candidate best(Bytes size, Executor& engine);
@@ -51,6 +56,8 @@ class CollectiveChooser {
  private:
   /// Those that apply at this size, not yet simulated.
   std::vector<Candidate> candidates(Bytes size);
+  /// Which of them the library takes; nothing where it is not asked.
+  std::optional<std::size_t> taken(std::span<const Candidate> all, Bytes size) const;
   bool speaks(const Algorithm& how, std::uint16_t protocol) const;
   bool too_long(const CollectiveRehearsal& rehearsal, Bytes size) const;
   void leave_out(const CollectiveRehearsal& rehearsal, Bytes size);
@@ -60,6 +67,9 @@ class CollectiveChooser {
   std::vector<std::uint16_t> protocols_;
   std::vector<std::unique_ptr<CollectiveRehearsal>> rehearsals_;
   std::vector<LeftOut> left_out_;
+  CollectiveKind kind_;
+  std::optional<NcclGraph> graph_;  // where a library chooses
+  int version_;
   bool named_;
   std::size_t threads_;
 };

@@ -29,6 +29,10 @@ Emission::Emission(Program& program, const Pattern& pattern, const Fold& fold, c
     connection.protocol = where.protocol;
     connection.by_kernels = where.by_kernels;
     if (!fold.paths.empty()) connection.limit = fold.limits[place];
+    // Its own, whatever the other collectives of the program have.
+    const BytesPerSecond limit = protocol_of(program_, connection).limit;
+    if (limit.count() > 0 && (connection.limit.count() == 0 || connection.limit > limit))
+      connection.limit = limit;
     connections_.push_back(program_.connect(std::move(connection)));
   }
   latest_.resize(fold.kept().size());
@@ -79,6 +83,11 @@ void Emission::note_rounds(OpId first, std::size_t count) {
   const std::size_t ops = program_.size() - index(first);
   if (count == 0 || ops % count != 0) return;
   rounds_ = {first, ops / count, count};
+}
+
+void Emission::begin_piece() {
+  latest_.assign(latest_.size(), {});
+  stages_ = 0;
 }
 
 void Emission::end_stage(std::span<const OpId> last) {

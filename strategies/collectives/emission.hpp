@@ -40,6 +40,8 @@ class Emission {
   std::vector<OpId> ready_for(HopId hop) const;
   /// Ends a stage in which the last transfers were `last`, by place; no_op where a hop had none.
   void end_stage(std::span<const OpId> last);
+  /// Begins another piece of the data, whose stages wait for none of the pieces before.
+  void begin_piece();
   /// Ops emitted round by round, each round alike.
   struct Rounds {
     OpId first = no_op;

@@ -114,6 +114,7 @@ class Refinement {
       Colour fixed = join(hop.tag, static_cast<Colour>(hop.lane - hop.twin));
       fixed = join(fixed, static_cast<Colour>(hop.connection.shape) * 256 + hop.stage);
       fixed = join(fixed, hop.connection.posted);
+      fixed = join(fixed, bits_of(paths.network(id)));
       fixed = join(fixed, static_cast<Colour>(paths.latency(id).ps()));
       fixed_.push_back(join(fixed, bits_of(paths.rate_alone(id).count())));
     }
@@ -273,7 +274,8 @@ Fold fold_of(const Pattern& pattern, const Paths& paths, const Refinement& colou
 
   for (const HopId hop : fold.kept()) {
     const auto id = static_cast<ConnectionId>(index(hop));
-    fold.paths.push_back({{}, paths.latency(id), 0});
+    fold.paths.push_back(
+        {.latency = paths.latency(id), .stands_for = 0, .network = paths.network(id)});
     fold.limits.push_back(paths.rate_alone(id));
   }
   for (std::size_t h = 0; h < pattern.hops.size(); ++h) {

@@ -39,10 +39,10 @@ Span working_span(std::size_t p, std::size_t levels, std::size_t steps, bool nea
   return span;
 }
 
-class Exchange {
+class HalvingExchange {
  public:
-  Exchange(Emission& out, std::span<const Halving> all, std::span<const Slice> data,
-           HalvingPart part)
+  HalvingExchange(Emission& out, std::span<const Halving> all, std::span<const Slice> data,
+                  HalvingPart part)
       : out_{out}, all_{all}, data_{data}, part_{part} {
     ASSERT(data.size() == all.size());
   }
@@ -163,7 +163,7 @@ std::uint8_t declare_halving(Pattern& pattern, Halving& halving, HalvingPart par
 
 void emit_halving(Emission& out, std::span<const Halving> all, std::span<const Slice> data,
                   HalvingPart part) {
-  Exchange(out, all, data, part).run();
+  HalvingExchange(out, all, data, part).run();
 }
 
 }  // namespace rehearse

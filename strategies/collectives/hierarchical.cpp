@@ -21,6 +21,7 @@
 #include "strategies/collectives/halving_doubling.hpp"
 #include "strategies/collectives/in_switch.hpp"
 #include "strategies/collectives/ring.hpp"
+#include "strategies/collectives/ring_order.hpp"
 #include "strategies/collectives/tree.hpp"
 
 namespace rehearse {
@@ -105,9 +106,8 @@ struct LowStage {
   std::vector<Ring> rings;
   std::vector<SwitchGroup> switches;
 
-  LowStage(Pattern& pattern, const Level& of, LowLevels how, bool reducing, std::uint8_t stage)
+  LowStage(Pattern& pattern, const Level& of, LowLevels how, bool reducing, LaneTag on)
       : level{&of}, reduces{reducing} {
-    const LaneTag on{.tag = stage, .stage = stage};
     for (const std::vector<Rank>& group : level->groups) {
       if (how == LowLevels::in_switch) {
         switches.push_back({.ranks = group, .owns = counted(group.size())});
@@ -133,14 +133,14 @@ struct LowStage {
 struct TopStage {
   const Level* level;
   std::vector<Ring> rings;
-  std::vector<Tree> trees;  // two per group
+  std::vector<Tree> trees;  // two per group and way
+  std::size_t ways;         // NICs of each rank, which split its data
   std::vector<Halving> halvings;
   std::vector<SwitchGroup> switches;
   std::uint8_t next_stage;
 
-  TopStage(Pattern& pattern, const Level& of, TopLevel how, std::uint8_t stage)
-      : level{&of}, next_stage{static_cast<std::uint8_t>(stage + 1)} {
-    const LaneTag on{.tag = stage, .stage = stage};
+  TopStage(Pattern& pattern, const Level& of, TopLevel how, LaneTag on, std::size_t nics)
+      : level{&of}, ways{nics}, next_stage{static_cast<std::uint8_t>(on.stage + 1)} {
     for (const std::vector<Rank>& group : level->groups) {
       switch (how) {
         case TopLevel::ring:
@@ -164,11 +164,17 @@ struct TopStage {
 
   void add_trees(Pattern& pattern, const std::vector<Rank>& group, LaneTag on) {
     const TreePair pair = double_binary_tree(group.size());
-    trees.push_back({.ranks = group, .places = pair.first});
-    on.lane = declare_tree(pattern, trees.back(), TreePart::all_reduce, on, {});
-    on.tag += 1000;  // the two trees are different parts
-    trees.push_back({.ranks = group, .places = pair.second});
-    declare_tree(pattern, trees.back(), TreePart::all_reduce, on, {});
+    for (std::size_t way = 0; way < ways; ++way) {
+      Connection like;
+      like.channel = static_cast<std::uint16_t>(way);
+      on.twin = on.lane;
+      trees.push_back({.ranks = group, .places = pair.first});
+      on.lane = declare_tree(pattern, trees.back(), TreePart::all_reduce, on, like);
+      on.tag += 1000;  // the two trees are different parts
+      trees.push_back({.ranks = group, .places = pair.second});
+      on.lane = declare_tree(pattern, trees.back(), TreePart::all_reduce, on, like);
+      on.tag -= 1000;
+    }
   }
 
   void emit(Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
@@ -180,8 +186,31 @@ struct TopStage {
     if (!switches.empty()) return emit_switch(out, switches, slices, pieces);
     std::vector<TreeData> data;
     for (const Slice& slice : slices)
-      for (const std::size_t half : {0, 1}) data.push_back({Cut(slice, 2)[half], buffers.scratch});
+      for (std::size_t half = 0; half < 2 * ways; ++half)
+        data.push_back({Cut(slice, 2 * ways)[half], buffers.scratch});
     emit_tree(out, trees, data, TreePart::all_reduce, pieces, rounds);
+  }
+};
+
+struct Stages {
+  std::vector<Level> levels;
+  std::vector<LowStage> reduce;
+  std::vector<TopStage> top;  // one
+  std::vector<LowStage> gather;
+
+  // Piece after piece, each through all levels: they work on different ones at the same time.
+  void emit_pipelined(Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
+                      std::size_t rounds) const {
+    const OpId first = out.next_op();
+    for (std::size_t piece = 0; piece < std::min(pieces, rounds); ++piece) {
+      out.begin_piece();
+      CollectiveBuffers part = buffers;
+      part.data = Cut(buffers.data, pieces)[piece];
+      for (const LowStage& each : reduce) each.emit(out, part.data, 1);
+      top.front().emit(out, part, 1, 1);
+      for (const LowStage& each : gather) each.emit(out, part.data, 1);
+    }
+    if (rounds < pieces) out.note_rounds(first, rounds);
   }
 };
 
@@ -211,30 +240,37 @@ std::optional<std::string> hierarchy_refusal(const CollectiveShape& shape, const
 
 CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
                                  const Hierarchy& hierarchy) {
-  struct Stages {
-    std::vector<Level> levels;
-    std::vector<LowStage> reduce;
-    std::vector<TopStage> top;  // one
-    std::vector<LowStage> gather;
-  };
   CollectivePlan plan;
   plan.pattern.protocols = routing.topology().protocols;
   auto stages = std::make_shared<Stages>();
   stages->levels = levels_of(shape, routing.topology(), hierarchy.levels);
   const std::size_t low = stages->levels.size() - 1;
   const auto how = [&](std::size_t l) { return l == 0 ? hierarchy.low : LowLevels::ring; };
+  // Stages that run at the same time need lanes of their own; a tree's hops take up to 14.
+  const bool pipelined = hierarchy.low == LowLevels::in_switch;
+  const std::size_t ways = std::max<std::size_t>(
+      1, useful_channels(routing, shape.group) / stages->levels[0].groups.front().size());
+  plan.pattern.pipelined = pipelined;
   std::uint8_t stage = 0;
-  for (std::size_t l = 0; l < low; ++l)
-    stages->reduce.emplace_back(plan.pattern, stages->levels[l], how(l), true, stage++);
-  stages->top.emplace_back(plan.pattern, stages->levels[low], hierarchy.top, stage);
+  const auto lanes = [&] {
+    const auto lane = static_cast<std::uint16_t>(pipelined ? 16 * ways * stage : 0);
+    return LaneTag{.lane = lane, .tag = stage, .twin = lane, .stage = stage};
+  };
+  for (std::size_t l = 0; l < low; ++l, ++stage)
+    stages->reduce.emplace_back(plan.pattern, stages->levels[l], how(l), true, lanes());
+  stages->top.emplace_back(plan.pattern, stages->levels[low], hierarchy.top, lanes(), ways);
   stage = stages->top.front().next_stage;
-  for (std::size_t l = low; l-- > 0;)
-    stages->gather.emplace_back(plan.pattern, stages->levels[l], how(l), false, stage++);
+  for (std::size_t l = low; l-- > 0; ++stage)
+    stages->gather.emplace_back(plan.pattern, stages->levels[l], how(l), false, lanes());
 
   const auto groups = static_cast<double>(stages->levels[low].groups.front().size());
   if (hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch)
     plan.pipeline = {2 * static_cast<std::size_t>(std::ceil(std::log2(groups))),
-                     2 * stages->levels[low].groups.size()};
+                     2 * ways * stages->levels[low].groups.size()};
+  if (pipelined) {
+    plan.pipeline.depth += 2;
+    plan.pipeline.chunks = stages->levels[low].groups.size();
+  }
   plan.paced = hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch;
   plan.rounds = [top = hierarchy.top,
                  n = stages->levels[low].groups.front().size()](std::size_t pieces) {
@@ -242,8 +278,9 @@ CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
     return top == TopLevel::ring ? 2 * (n - 1) : 0;
   };
   plan.key = [](Bytes size) { return size.count(); };
-  plan.emit = [stages](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
-                       std::size_t rounds) {
+  plan.emit = [stages, pipelined](Emission& out, const CollectiveBuffers& buffers,
+                                  std::size_t pieces, std::size_t rounds) {
+    if (pipelined) return stages->emit_pipelined(out, buffers, pieces, rounds);
     for (const LowStage& each : stages->reduce) each.emit(out, buffers.data, pieces);
     stages->top.front().emit(out, buffers, pieces, rounds);
     for (const LowStage& each : stages->gather) each.emit(out, buffers.data, pieces);

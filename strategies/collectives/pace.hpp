@@ -11,6 +11,13 @@ namespace rehearse {
 /// which do not lend each other bandwidth either. A pipeline in its steady state runs at these
 /// rates anyway; paced, it runs at them from the start, no link is ever short, and its rounds
 /// repeat exactly instead of drifting chaotically.
+/// What goes through a switch that reduces gets the share that the library reaches there.
 void pace(Pattern& pattern, Paths& paths, const Topology& topology);
+
+/// Gives every hop of a ring the mean latency of all of them. A chunk goes round almost twice (in
+/// an all-gather once) and passes every hop as often, whoever its neighbours are: so the ring takes
+/// the sum of its way, as NCCL's own model has it, 2(N-1) hops of a network and the others within
+/// nodes. Left alone, steps that wait for one another would all pay the longest hop.
+void even_out_rings(Pattern& pattern, Paths& paths);
 
 }  // namespace rehearse

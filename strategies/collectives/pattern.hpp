@@ -40,6 +40,7 @@ struct LaneTag {
 struct Pattern {
   std::vector<Hop> hops;
   std::vector<Protocol> protocols;
+  bool pipelined = false;  // its stages run at the same time, on different pieces
 
   HopId add(Hop hop) {
     hops.push_back(std::move(hop));

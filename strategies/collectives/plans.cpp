@@ -73,7 +73,7 @@ CollectivePlan plan_chain(const CollectiveShape& shape, Routing& routing) {
     declare_chain(plan.pattern, chains->back(), channel_lane(c), connection_like(c, width));
   }
   plan.paced = true;
-  plan.pipeline = {shape.group.size() - 1, orders.size()};
+  plan.pipeline = {shape.group.size() - 1, orders.size(), 2};
   plan.rounds = [](std::size_t pieces) { return pieces; };
   plan.emit = [chains, spreads](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
                                 std::size_t rounds) {
@@ -104,6 +104,7 @@ CollectivePlan plan_ring(const CollectiveShape& shape, Routing& routing) {
     declare_ring(plan.pattern, rings->back(), channel_lane(c), connection_like(c, width));
   }
   plan.paced = true;
+  plan.pipeline.shares = channels;
   const RingPart part = ring_part(shape.kind);
   plan.rounds = [n, part](std::size_t) { return (part == RingPart::all_reduce ? 2 : 1) * (n - 1); };
   plan.key = [n](Bytes size) { return Cut({{}, {}, size}, n).longest().count(); };
@@ -119,20 +120,51 @@ CollectivePlan plan_ring(const CollectiveShape& shape, Routing& routing) {
 
 namespace {
 
+std::vector<TreePlace> chain_of(std::size_t n) {
+  std::vector<TreePlace> places(n);
+  for (std::uint32_t p = 1; p < n; ++p) {
+    places[p].parent = p - 1;
+    places[p - 1].children = {p};
+  }
+  return places;
+}
+
 /// Two trees over a group of equal nodes: small trees inside the nodes, joined by one between them.
 /// The second runs through each node the other way round, so that its head is another rank.
-std::vector<Tree> trees_over(const std::vector<std::vector<Rank>>& nodes, std::size_t turn) {
+/// `places` are those of a node's ranks in the order of the small tree. NCCL has chains inside
+/// nodes.
+std::vector<Tree> trees_over(const std::vector<std::vector<Rank>>& nodes,
+                             std::span<const TreePlace> inner,
+                             std::span<const std::size_t> places) {
   const std::size_t width = nodes.front().size();
   const TreePair outer = double_binary_tree(nodes.size());
-  const std::vector<TreePlace> inner = double_binary_tree(width).first;
   Tree first{.ranks = {}, .places = nested_tree(outer.first, inner)};
   Tree second{.ranks = {}, .places = nested_tree(outer.second, inner)};
   for (const std::vector<Rank>& node : nodes)
     for (std::size_t i = 0; i < width; ++i) {
-      first.ranks.push_back(node[(i + turn) % width]);
-      second.ranks.push_back(node[(width - 1 - i + turn) % width]);
+      first.ranks.push_back(node[places[i]]);
+      second.ranks.push_back(node[places[width - 1 - i]]);
     }
   return {std::move(first), std::move(second)};
+}
+
+/// In which order a channel's chain goes through the ranks of a node: as its ring does, turned by
+/// the channel so that heads, and with them NICs, are others.
+std::vector<std::vector<std::size_t>> chain_orders(Routing& routing, std::span<const Rank> node,
+                                                   std::size_t channels) {
+  const std::vector<std::vector<Rank>> rings = ring_orders(routing, node, 0);
+  if (channels == 0)
+    channels = std::max<std::size_t>(rings.size(), std::min<std::size_t>(8, node.size()));
+  const std::size_t apart = std::max<std::size_t>(1, node.size() / channels);
+  std::vector<std::vector<std::size_t>> orders;
+  for (std::size_t c = 0; c < channels; ++c) {
+    std::vector<std::size_t>& order = orders.emplace_back();
+    const std::vector<Rank>& ring = rings[c % rings.size()];
+    for (std::size_t i = 0; i < node.size(); ++i)
+      order.push_back(static_cast<std::size_t>(
+          std::find(node.begin(), node.end(), ring[(i + c * apart) % node.size()]) - node.begin()));
+  }
+  return orders;
 }
 
 std::vector<Tree> flat_trees(std::span<const Rank> group) {
@@ -164,16 +196,27 @@ std::size_t depth_of(const Tree& tree) {
 std::vector<Tree> trees_for(const CollectiveShape& shape, Routing& routing) {
   if (shape.kind != CollectiveKind::all_reduce) return rooted_trees(shape.group, shape.root);
   const auto nodes = blocks_by_node(routing.topology(), shape.group);
-  const bool nested = nodes.size() > 1 && nodes.front().size() > 1 &&
+  const bool chains = !routing.topology().library.name.empty();
+  const bool nested = (nodes.size() > 1 || chains) && nodes.front().size() > 1 &&
                       std::all_of(nodes.begin(), nodes.end(), [&](const auto& node) {
                         return node.size() == nodes.front().size();
                       });
   if (!nested) return flat_trees(shape.group);
-  const std::size_t channels =
-      shape.channels == 0 ? useful_channels(routing, shape.group) : shape.channels;
+  const std::size_t width = nodes.front().size();
+  std::size_t channels = shape.channels;
+  if (channels == 0 && nodes.size() > 1) channels = useful_channels(routing, shape.group);
+  std::vector<std::vector<std::size_t>> orders;
+  if (chains) orders = chain_orders(routing, nodes.front(), channels);
+  // With fewer channels than ranks their heads are as far apart as NICs are.
+  const std::size_t apart = std::max<std::size_t>(1, width / std::max<std::size_t>(1, channels));
+  for (std::size_t c = 0; !chains && c < channels; ++c) {
+    orders.emplace_back();
+    for (std::size_t i = 0; i < width; ++i) orders.back().push_back((i + c * apart) % width);
+  }
+  const std::vector<TreePlace> inner = chains ? chain_of(width) : double_binary_tree(width).first;
   std::vector<Tree> trees;
-  for (std::size_t c = 0; c < channels; ++c)
-    for (Tree& tree : trees_over(nodes, c)) trees.push_back(std::move(tree));
+  for (const std::vector<std::size_t>& order : orders)
+    for (Tree& tree : trees_over(nodes, inner, order)) trees.push_back(std::move(tree));
   return trees;
 }
 
@@ -249,9 +292,10 @@ CollectivePlan plan_in_switch(const CollectiveShape& shape, Routing& routing) {
   const SwitchPart part = shape.kind == CollectiveKind::reduce_scatter ? SwitchPart::reduce_scatter
                           : shape.kind == CollectiveKind::all_gather   ? SwitchPart::all_gather
                                                                        : SwitchPart::all_reduce;
-  declare_switch(plan.pattern, *group, part, {}, Connection{});
+  // One rank has nothing to add and nobody to copy to.
+  if (shape.group.size() > 1) declare_switch(plan.pattern, *group, part, {}, Connection{});
   plan.paced = true;
-  plan.pipeline = {2, shape.group.size()};
+  plan.pipeline = {2, shape.group.size(), shape.group.size()};
   plan.emit = [group](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
                       std::size_t) {
     emit_switch(out, {group.get(), 1}, {&buffers.data, 1}, pieces);

@@ -18,7 +18,9 @@
 #include <optional>
 
 #include "sim/error.hpp"
+#include "strategies/collectives/nccl_limits.hpp"
 #include "strategies/collectives/pace.hpp"
+#include "topology/libraries.hpp"
 
 namespace rehearse {
 
@@ -95,6 +97,17 @@ Fold fold_for(const Pattern& pattern, const Paths& paths, const Topology& topolo
   return detail == Detail::folded ? find_fold(pattern, paths, topology) : no_fold(pattern);
 }
 
+// LL waits for flags line by line: NCCL knows how much that carries at most, over all channels.
+void limit_ll(CollectivePlan& plan, const CollectiveShape& shape, const Topology& topology) {
+  if (topology.library.name.empty() || shape.group.empty()) return;
+  const auto channels = static_cast<double>(plan.pipeline.shares);
+  for (Protocol& protocol : plan.pattern.protocols)
+    if (protocol.name == "ll")
+      protocol.limit =
+          BytesPerSecond{1e9 * library_table().ll_rate * nccl_most_in_ll(shape, topology) /
+                         protocol.payload / channels};
+}
+
 }  // namespace
 
 CollectiveBuffers buffers_for(Bytes size) {
@@ -112,23 +125,34 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
                                  to_string(shape_.kind), *refusal));
   plan_ = algorithm.plan(shape_, routing);
   Paths& paths = paths_.emplace(connections_of(plan_.pattern), routing);
+  if (!topology_.library.name.empty()) even_out_rings(plan_.pattern, paths);
   if (plan_.paced) pace(plan_.pattern, paths, topology_);
   fold_.emplace(fold_for(plan_.pattern, paths, routing.topology(), detail));
   double lowest = std::numeric_limits<double>::infinity();
   for (std::size_t h = 0; h < paths.size(); ++h) {
     alpha_ = std::max(alpha_, paths.latency(static_cast<ConnectionId>(h)));
+    crosses_network_ = crosses_network_ || paths.network(static_cast<ConnectionId>(h)) > 0;
     lowest = std::min(lowest, paths.rate_alone(static_cast<ConnectionId>(h)).count());
   }
   beta_ = BytesPerSecond{lowest};
+  limit_ll(plan_, shape_, topology_);
 }
 
 // How many pieces C a pipeline of depth d takes: T(C) = d alpha + (d-1+C) s / (C beta), where s is
 // one way's share of the data, has (d-1) s / (C beta) for filling the pipeline. Pieces cost nothing
 // here, so C is as great as brings that down to a percent of the rest. One hop alone gains nothing.
-std::size_t CollectiveRehearsal::pieces(Bytes size) const {
-  constexpr double most = 256, filling = 0.01;
+// A library that moves whole chunks in its protocol "simple" has no more pieces than those.
+std::size_t CollectiveRehearsal::pieces(Bytes size, std::uint16_t protocol) const {
+  constexpr double filling = 0.01;
+  double most = 256;
   if (plan_.pipeline.depth == 0 || size == Bytes{0}) return 1;
   const auto depth = static_cast<double>(plan_.pipeline.depth);
+  if (topology_.library.piece > Bytes{0} && protocol < topology_.protocols.size() &&
+      topology_.protocols[protocol].name == "simple") {
+    const std::int64_t piece =
+        topology_.library.piece.count() * static_cast<std::int64_t>(plan_.pipeline.chunks);
+    most = std::clamp(static_cast<double>(size.count()) / static_cast<double>(piece), 1.0, most);
+  }
   const double share =
       static_cast<double>(size.count()) / static_cast<double>(plan_.pipeline.shares);
   const double sending = share / beta_.count();
@@ -139,9 +163,15 @@ std::size_t CollectiveRehearsal::pieces(Bytes size) const {
   return static_cast<std::size_t>(std::clamp(std::ceil(enough), 1.0, std::min(most, elements)));
 }
 
+Time CollectiveRehearsal::launch(std::uint16_t protocol) const {
+  if (plan_.pattern.hops.empty() || protocol >= topology_.protocols.size()) return Time{};
+  const Time start = topology_.protocols[protocol].launch;
+  return crosses_network_ ? start + topology_.library.network_launch : start;
+}
+
 Emission::Rounds CollectiveRehearsal::emit(Program& program, Bytes size, std::uint16_t protocol,
                                            std::size_t rounds) const {
-  const std::size_t count = pieces(size);
+  const std::size_t count = pieces(size, protocol);
   const std::size_t all = plan_.rounds(count);
   if (all > 0) {
     const std::size_t ops = std::min(rounds, all) * fold_->kept().size();
@@ -155,7 +185,7 @@ Emission::Rounds CollectiveRehearsal::emit(Program& program, Bytes size, std::ui
 Emission CollectiveRehearsal::emit_into(Program& program, const CollectiveBuffers& buffers,
                                         const Emission::Where& where) const {
   Emission out(program, plan_.pattern, *fold_, where);
-  plan_.emit(out, buffers, pieces(buffers.data.size), all_rounds);
+  plan_.emit(out, buffers, pieces(buffers.data.size, where.protocol), all_rounds);
   return out;
 }
 
@@ -166,12 +196,12 @@ Program CollectiveRehearsal::program(Bytes size, std::uint16_t protocol) const {
 }
 
 std::uint64_t CollectiveRehearsal::most_transfers(Bytes size) const {
-  return fold_->kept().size() * std::max<std::uint64_t>(1, plan_.rounds(pieces(size)));
+  return fold_->kept().size() * std::max<std::uint64_t>(1, plan_.rounds(pieces(size, UINT16_MAX)));
 }
 
 std::vector<double> CollectiveRehearsal::carried(Bytes size, std::uint16_t protocol) const {
   // A few rounds tell what each hop carries in one; the others are alike.
-  const std::size_t rounds = plan_.rounds(pieces(size));
+  const std::size_t rounds = plan_.rounds(pieces(size, protocol));
   Program program;
   const Emission::Rounds which = emit(program, size, protocol, 4);
   const double repeats =
@@ -233,7 +263,11 @@ CollectiveResult CollectiveRehearsal::run_rounds(Bytes size, Executor& engine,
 }
 
 CollectiveResult CollectiveRehearsal::run(Bytes size, Executor& engine, std::uint16_t protocol) {
-  if (detail_ == Detail::transfers) return run_rounds(size, engine, protocol, 0);
+  if (detail_ == Detail::transfers) {
+    CollectiveResult result = run_rounds(size, engine, protocol, 0);
+    result.time += launch(protocol);
+    return result;
+  }
   const auto key = std::pair{plan_.key(size), protocol};
   {
     const std::lock_guard lock(guard_);
@@ -244,7 +278,9 @@ CollectiveResult CollectiveRehearsal::run(Bytes size, Executor& engine, std::uin
       return result;
     }
   }
-  const CollectiveResult result = run_rounds(size, engine, protocol, plan_.rounds(pieces(size)));
+  CollectiveResult result =
+      run_rounds(size, engine, protocol, plan_.rounds(pieces(size, protocol)));
+  result.time += launch(protocol);
   const std::lock_guard lock(guard_);
   remembered_.emplace(key, result);
   return result;

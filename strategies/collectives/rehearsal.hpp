@@ -58,6 +58,9 @@ class CollectiveRehearsal {
   /// Of the pattern's hops.
   const Paths& paths() const { return *paths_; }
 
+  /// What passes on every rank before the first transfer, in every detail.
+  Time launch(std::uint16_t protocol) const;
+
   /// No more transfers than this are simulated for a size.
   std::uint64_t most_transfers(Bytes size) const;
 
@@ -69,7 +72,7 @@ class CollectiveRehearsal {
   BytesPerSecond beta() const { return beta_; }
 
  private:
-  std::size_t pieces(Bytes size) const;
+  std::size_t pieces(Bytes size, std::uint16_t protocol) const;
   Emission::Rounds emit(Program& program, Bytes size, std::uint16_t protocol,
                         std::size_t rounds) const;
   CollectiveResult run_rounds(Bytes size, Executor& engine, std::uint16_t protocol,
@@ -84,6 +87,7 @@ class CollectiveRehearsal {
   Detail detail_;
   Time alpha_;
   BytesPerSecond beta_{};
+  bool crosses_network_ = false;
   std::map<std::pair<std::int64_t, std::uint16_t>, CollectiveResult> remembered_;
   std::mutex guard_;  // of remembered_
 };

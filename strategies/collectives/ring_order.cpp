@@ -36,9 +36,19 @@ class NodeGraph {
     }
   }
 
+  /// Another order in which to try the next ranks of a cycle, the same for the same seed.
+  void shuffle(std::uint32_t seed) {
+    for (std::vector<std::size_t>& order : nearest_)
+      for (std::size_t i = order.size(); i > 1; --i) {
+        seed = seed * 1664525u + 1013904223u;  // Numerical Recipes' generator
+        std::swap(order[i - 1], order[(seed >> 16) % i]);
+      }
+  }
+
   /// A cycle through all ranks whose slowest link is as fast as possible, the natural order first;
   /// nothing when none has a rate left, or none is found in a bounded search.
-  std::optional<std::vector<std::size_t>> best_cycle(double& its_rate) {
+  std::optional<std::vector<std::size_t>> best_cycle(double& its_rate,
+                                                     std::size_t effort = 100'000) {
     std::vector<double> rates;
     for (const auto& [link, state] : links_)
       if (state.free > 0) rates.push_back(state.free);
@@ -48,7 +58,7 @@ class NodeGraph {
       std::vector<std::size_t> path{0};
       std::vector<bool> visited(n_);
       visited[0] = true;
-      std::size_t budget = 100'000;
+      std::size_t budget = effort;
       its_rate = at_least;
       const bool found = extend(path, visited, at_least, budget);
       for (auto& [link, state] : links_) state.uses = 0;
@@ -123,11 +133,47 @@ std::vector<std::size_t> natural_order(std::size_t n) {
   return order;
 }
 
+// Whether every two of an even number of ranks have a link of their own.
+bool is_full_mesh(Routing& routing, std::span<const Rank> ranks) {
+  if (ranks.size() < 4 || ranks.size() % 2 == 1) return false;
+  const Topology& topology = routing.topology();
+  for (const Rank source : ranks)
+    for (const Rank target : ranks)
+      if (source != target &&
+          routing.route(topology.device_of(source), topology.device_of(target)).size() != 1)
+        return false;
+  return true;
+}
+
+// n ranks, every two of them joined, have n-1 rings that share no link (Tillson 1980), but taking
+// one after another may leave links that make none: then other orders are tried.
+std::vector<std::vector<std::size_t>> mesh_cycles(Routing& routing, std::span<const Rank> ranks) {
+  constexpr std::uint32_t attempts = 200;
+  constexpr std::size_t effort = 3000;
+  std::vector<std::vector<std::size_t>> most;
+  for (std::uint32_t seed = 0; seed < attempts && most.size() + 1 < ranks.size(); ++seed) {
+    NodeGraph graph(routing, ranks);
+    if (seed > 0) graph.shuffle(seed);
+    std::vector<std::vector<std::size_t>> cycles;
+    double rate = 0, first = 0;
+    for (auto cycle = graph.best_cycle(rate, effort); cycle;
+         cycle = graph.best_cycle(rate, effort)) {
+      if (first == 0) first = rate;
+      if (rate < first) break;
+      graph.take(*cycle, rate);
+      cycles.push_back(*cycle);
+    }
+    if (cycles.size() > most.size()) most = std::move(cycles);
+  }
+  return most;
+}
+
 // Rings of one node until no more is free; a ring of twice the rate of the slowest counts twice, so
 // that equal shares of the data keep all of them busy.
 std::vector<std::vector<std::size_t>> node_cycles(Routing& routing, std::span<const Rank> ranks) {
   constexpr std::size_t searched = 16, most = 16;
   if (ranks.size() < 3 || ranks.size() > searched) return {natural_order(ranks.size())};
+  if (is_full_mesh(routing, ranks)) return mesh_cycles(routing, ranks);
   NodeGraph graph(routing, ranks);
   std::vector<std::pair<std::vector<std::size_t>, double>> found;
   while (found.size() < most) {
@@ -169,16 +215,31 @@ std::vector<std::size_t> turned(std::span<const std::size_t> cycle, std::size_t 
   return way;
 }
 
+// The ways of g channels through a full mesh that use every link once, in either direction: the
+// rows of a row-complete Latin square, c + (0, 1, -1, 2, -2, …) (Williams 1949).
+std::vector<std::size_t> zigzag(std::size_t g, std::size_t c, bool backwards) {
+  std::vector<std::size_t> way;
+  for (std::size_t i = 0; i < g; ++i)
+    way.push_back((c + (i % 2 == 1 ? (i + 1) / 2 : g - i / 2)) % g);
+  if (backwards) std::reverse(way.begin(), way.end());
+  return way;
+}
+
 }  // namespace
 
 std::size_t useful_channels(const Routing& routing, std::span<const Rank> group) {
   const Topology& topology = routing.topology();
   const std::vector<Rank> block = blocks_by_node(topology, group).front();
   const NodeId node = topology[topology.device_of(block.front())].node;
-  std::size_t nics = 0;
-  for (const Device& device : topology.devices())
-    nics += device.kind == DeviceKind::nic && device.node == node && node != no_node;
-  return std::clamp<std::size_t>(nics, 1, block.size());
+  std::size_t nics = 0, gpus = 0;
+  for (const Device& device : topology.devices()) {
+    if (device.node != node || node == no_node) continue;
+    nics += device.kind == DeviceKind::nic;
+    gpus += device.kind == DeviceKind::gpu;
+  }
+  // A rank may have several NICs of its own (AWS P5: four).
+  const std::size_t own = gpus == 0 ? 1 : std::max<std::size_t>(1, nics / gpus);
+  return std::clamp<std::size_t>(nics, 1, block.size() * own);
 }
 
 std::vector<std::vector<Rank>> ring_orders(Routing& routing, std::span<const Rank> group,
@@ -201,10 +262,15 @@ std::vector<std::vector<Rank>> ring_orders(Routing& routing, std::span<const Ran
   for (const std::vector<Rank>& block : blocks)
     if (!inside.contains(block.size())) inside[block.size()] = node_cycles(routing, block).front();
   const std::size_t count = channels == 0 ? useful_channels(routing, group) : channels;
+  const bool mesh = inside.size() == 1 && is_full_mesh(routing, blocks.front());
+  // With fewer channels than ranks they begin as far apart as their NICs are.
+  const std::size_t apart = std::max<std::size_t>(1, blocks.front().size() / count);
   for (std::size_t c = 0; c < count; ++c) {
     std::vector<Rank>& order = orders.emplace_back();
     for (std::size_t b = 0; b < blocks.size(); ++b) {
-      for (const std::size_t place : turned(inside.at(blocks[b].size()), c, b, blocks.size()))
+      const std::size_t g = blocks[b].size();
+      for (const std::size_t place : mesh ? zigzag(g, c * apart, b % 2 == 1)
+                                          : turned(inside.at(g), c * apart, b, blocks.size()))
         order.push_back(blocks[b][place]);
     }
   }

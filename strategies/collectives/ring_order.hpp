@@ -10,7 +10,8 @@
 
 namespace rehearse {
 
-/// How many channels use all NICs of a node: one each, but no more than the node has ranks.
+/// How many channels use all NICs of a node: one each, but no more than its ranks have of their
+/// own.
 std::size_t useful_channels(const Routing& routing, std::span<const Rank> group);
 
 /// One order per channel. `channels` 0: as many as use the machine fully (its NICs, or the disjoint

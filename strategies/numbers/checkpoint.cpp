@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/assert.hpp"
 #include "sim/error.hpp"
 #include "sim/program_text.hpp"
 
@@ -41,6 +42,7 @@ std::string checkpoint_of(const BoundStep& step, std::uint64_t next_step,
   put(out, step.persistent.size());
   for (const auto& [rank, slice] : step.persistent) {
     const std::span<const std::byte> bytes = memory(rank, slice);
+    ASSERT(bytes.size() == static_cast<std::size_t>(slice.size.count()));
     put(out, bytes.size());
     out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
@@ -66,12 +68,12 @@ std::uint64_t restore(const BoundStep& step, std::string_view bytes, const std::
   for (const bool changes : {false, true}) {
     at = head;
     for (const auto& [rank, slice] : step.persistent) {
-      const std::span<std::byte> target = memory(rank, slice);
-      if (all.size() < at + 8 || get(all, at) != target.size() ||
-          all.size() < at + 8 + target.size())
+      const auto size = static_cast<std::size_t>(slice.size.count());
+      if (all.size() < at + 8 || get(all, at) != size || all.size() < at + 8 + size)
         fail("this checkpoint is of other ranks");
-      if (changes) std::memcpy(target.data(), all.data() + at + 8, target.size());
-      at += 8 + target.size();
+      const std::span<std::byte> target = memory(rank, slice);
+      if (changes && !target.empty()) std::memcpy(target.data(), all.data() + at + 8, size);
+      at += 8 + size;
     }
   }
   return get(bytes, magic.size());

@@ -17,12 +17,13 @@
 
 namespace rehearse {
 
-/// What the ranks in this memory hold after `next_step` steps.
+/// What all ranks hold after `next_step` steps; `memory` has every block of `persistent`, and is
+/// asked for them in their order.
 std::string checkpoint_of(const BoundStep& step, std::uint64_t next_step, const RankMemory& memory);
 
-/// Puts it back and returns the number of the next step. Throws InputError,
-/// before anything is changed, where the bytes are not a whole checkpoint of
-/// this very step. `name` is for messages.
+/// Puts it back (where a rank's memory is here) and returns the number of the next step. Throws
+/// InputError, before anything is changed, where the bytes are not a whole checkpoint of this very
+/// step. `name` is for messages.
 std::uint64_t restore(const BoundStep& step, std::string_view bytes, const std::string& name,
                       const RankMemory& memory);
 

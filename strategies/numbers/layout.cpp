@@ -42,8 +42,10 @@ ModelLayout::ModelLayout(const StepPlan& plan, const Workload& workload, const S
 
 std::size_t ModelLayout::number(std::uint32_t layer, std::string_view name) const {
   const auto& tensors = tensors_[layer];
-  return static_cast<std::size_t>(std::ranges::find(tensors, name, &ParameterTensor::name) -
-                                  tensors.begin());
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(),
+                   [&](const ParameterTensor& tensor) { return tensor.name == name; });
+  return static_cast<std::size_t>(found - tensors.begin());
 }
 
 bool ModelLayout::has(std::uint32_t layer, std::string_view name) const {

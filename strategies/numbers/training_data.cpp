@@ -103,7 +103,8 @@ void fill_batch(const BoundStep& step, const Workload& workload, const TrainingN
       } else {
         const VectorSample drawn = draw_vector(numbers.seed, sample, inputs, classes);
         if (feed.kind == FeedKind::vectors)
-          std::ranges::copy(drawn.x, numbers_in<float>(bytes).begin() + i * feed.width);
+          std::copy(drawn.x.begin(), drawn.x.end(),
+                    numbers_in<float>(bytes).begin() + i * feed.width);
         else
           numbers_in<std::int32_t>(bytes)[static_cast<std::size_t>(i)] = drawn.label;
       }

@@ -12,16 +12,16 @@ namespace rehearse {
 namespace {
 
 using enum CsvWord;
-constexpr std::uint32_t nowhere = 0;  // places in a row count from 1 in the notes
+constexpr std::uint32_t not_sent = 0;  // places in a row count from 1 in the notes
 
-class Check {
+class CommunicationCheck {
  public:
-  Check(const std::vector<CsvRow>& rows, const Schedule& schedule)
+  CommunicationCheck(const std::vector<CsvRow>& rows, const Schedule& schedule)
       : rows_{rows}, schedule_{schedule} {
     const std::size_t size = std::size_t{schedule.stages} * schedule.microbatches;
     for (std::size_t word = 0; word < csv_words; ++word)
       notes_[word].assign(has_microbatch(static_cast<CsvWord>(word)) ? size : schedule.stages,
-                          nowhere);
+                          not_sent);
   }
 
   std::vector<CsvMistake> run() && {
@@ -56,7 +56,7 @@ class Check {
                            action.stage, schedule_.rank_of[action.stage]));
       } else if (action.word == unshard || action.word == reshard) {
         continue;  // as often as one likes
-      } else if (note_of(action) != nowhere) {
+      } else if (note_of(action) != not_sent) {
         report(rank, i, fmt::format("{} for the second time", to_string(action)));
       } else {
         notes_[static_cast<std::size_t>(action.word)][place(action)] =
@@ -149,7 +149,7 @@ class Check {
   std::uint32_t note_of(const CsvAction& action) const {
     return notes_[static_cast<std::size_t>(action.word)][place(action)];
   }
-  bool has(const CsvAction& action) const { return note_of(action) != nowhere; }
+  bool has(const CsvAction& action) const { return note_of(action) != not_sent; }
   bool any(CsvWord word) const { return seen_[static_cast<std::size_t>(word)]; }
 
   void report_at(const CsvAction& action, std::string_view what) {
@@ -171,7 +171,7 @@ class Check {
 
 std::vector<CsvMistake> communication_mistakes(const std::vector<CsvRow>& rows,
                                                const Schedule& schedule) {
-  return Check(rows, schedule).run();
+  return CommunicationCheck(rows, schedule).run();
 }
 
 }  // namespace rehearse

@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::uint32_t nowhere = 0;  // cells count from 1 in the notes
 
-class Check {
+class ScheduleCheck {
  public:
-  explicit Check(const Schedule& schedule) : schedule_{schedule} {}
+  explicit ScheduleCheck(const Schedule& schedule) : schedule_{schedule} {}
 
   std::vector<ScheduleProblem> run() && {
     if (!shape_is_possible()) return std::move(problems_);
@@ -185,7 +185,7 @@ class Check {
 }  // namespace
 
 std::vector<ScheduleProblem> schedule_problems(const Schedule& schedule) {
-  return Check(schedule).run();
+  return ScheduleCheck(schedule).run();
 }
 
 void check_schedule(const Schedule& schedule) {

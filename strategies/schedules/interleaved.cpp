@@ -15,7 +15,7 @@
 namespace rehearse {
 
 Schedule make_interleaved(const PipelineShape& shape) {
-  Schedule schedule = empty_schedule(shape, Placement::loop, 2);
+  Schedule schedule = empty_schedule(shape, StagePlacement::loop, 2);
   const std::size_t p = shape.ranks, all = shape.chunks * shape.microbatches;
   for (std::size_t rank = 0; rank < p; ++rank) {
     ScheduleRow& row = schedule.ranks[rank];

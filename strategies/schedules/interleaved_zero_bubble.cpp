@@ -15,7 +15,7 @@
 namespace rehearse {
 
 Schedule make_interleaved_zero_bubble(const PipelineShape& shape) {
-  Schedule schedule = empty_schedule(shape, Placement::loop, 3);
+  Schedule schedule = empty_schedule(shape, StagePlacement::loop, 3);
   const std::size_t p = shape.ranks, all = shape.chunks * shape.microbatches;
   const std::size_t group = shape.microbatches / std::max<std::size_t>(1, shape.microbatches / p);
   for (std::size_t rank = 0; rank < p; ++rank) {

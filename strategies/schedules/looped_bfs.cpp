@@ -12,7 +12,7 @@
 namespace rehearse {
 
 Schedule make_looped_bfs(const PipelineShape& shape) {
-  Schedule schedule = empty_schedule(shape, Placement::loop, 2);
+  Schedule schedule = empty_schedule(shape, StagePlacement::loop, 2);
   for (std::size_t rank = 0; rank < shape.ranks; ++rank) {
     ScheduleRow& row = schedule.ranks[rank];
     for (std::size_t c = 0; c < shape.chunks; ++c)

@@ -12,7 +12,7 @@
 namespace rehearse {
 
 Schedule make_no_pipeline(const PipelineShape& shape) {
-  Schedule schedule = empty_schedule(shape, Placement::loop, 2);
+  Schedule schedule = empty_schedule(shape, StagePlacement::loop, 2);
   for (std::size_t rank = 0; rank < shape.ranks; ++rank) {
     ScheduleRow& row = schedule.ranks[rank];
     for (std::size_t i = 0; i < shape.microbatches; ++i) {

@@ -13,7 +13,7 @@
 namespace rehearse {
 
 Schedule make_one_f_one_b(const PipelineShape& shape) {
-  Schedule schedule = empty_schedule(shape, Placement::loop, 2);
+  Schedule schedule = empty_schedule(shape, StagePlacement::loop, 2);
   const std::size_t m = shape.microbatches;
   for (std::size_t rank = 0; rank < shape.ranks; ++rank) {
     ScheduleRow& row = schedule.ranks[rank];

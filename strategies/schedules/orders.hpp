@@ -16,10 +16,10 @@ Schedule make_zbv(const PipelineShape&);
 Schedule make_dual_pipe_v(const PipelineShape&);
 
 /// loop: rank r holds stages r, r + p, r + 2p, …; v: stages r and 2p-1-r, there and back.
-enum class Placement : std::uint8_t { loop, v };
+enum class StagePlacement : std::uint8_t { loop, v };
 
 /// No action yet, but room for `actions` on every stage and micro-batch.
-Schedule empty_schedule(const PipelineShape&, Placement, std::size_t actions);
+Schedule empty_schedule(const PipelineShape&, StagePlacement, std::size_t actions);
 
 inline void add(ScheduleRow& row, std::size_t stage, ActionKind kind, std::size_t microbatch) {
   row.emplace_back(

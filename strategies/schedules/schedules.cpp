@@ -109,9 +109,9 @@ Schedule make_schedule(std::string_view name, std::size_t ranks, std::size_t mic
   return kind.make(shape);
 }
 
-Schedule empty_schedule(const PipelineShape& shape, Placement placement, std::size_t actions) {
+Schedule empty_schedule(const PipelineShape& shape, StagePlacement placement, std::size_t actions) {
   const std::size_t p = shape.ranks;
-  ASSERT(p > 0 && (placement == Placement::loop || shape.chunks == 2));
+  ASSERT(p > 0 && (placement == StagePlacement::loop || shape.chunks == 2));
   Schedule schedule{.stages = static_cast<std::uint32_t>(p * shape.chunks),
                     .microbatches = static_cast<std::uint32_t>(shape.microbatches)};
   schedule.ranks.resize(p);
@@ -119,7 +119,7 @@ Schedule empty_schedule(const PipelineShape& shape, Placement placement, std::si
   schedule.rank_of.resize(schedule.stages);
   for (std::size_t stage = 0; stage < schedule.stages; ++stage)
     schedule.rank_of[stage] = static_cast<std::uint32_t>(
-        placement == Placement::v && stage >= p ? 2 * p - 1 - stage : stage % p);
+        placement == StagePlacement::v && stage >= p ? 2 * p - 1 - stage : stage % p);
   return schedule;
 }
 

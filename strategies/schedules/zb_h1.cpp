@@ -16,7 +16,7 @@
 namespace rehearse {
 
 Schedule make_zb_h1(const PipelineShape& shape) {
-  Schedule schedule = empty_schedule(shape, Placement::loop, 3);
+  Schedule schedule = empty_schedule(shape, StagePlacement::loop, 3);
   const std::size_t m = shape.microbatches;
   for (std::size_t rank = 0; rank < shape.ranks; ++rank) {
     ScheduleRow& row = schedule.ranks[rank];

@@ -55,7 +55,7 @@ void add_rank(ScheduleRow& row, const PipelineShape& shape, std::size_t rank) {
 }  // namespace
 
 Schedule make_zbv(const PipelineShape& shape) {
-  Schedule schedule = empty_schedule(shape, Placement::v, 3);
+  Schedule schedule = empty_schedule(shape, StagePlacement::v, 3);
   for (std::size_t rank = 0; rank < shape.ranks; ++rank)
     add_rank(schedule.ranks[rank], shape, rank);
   return schedule;

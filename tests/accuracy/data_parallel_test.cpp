@@ -14,7 +14,9 @@ std::vector<double> worst_points(const AccuracyOf& all) {
 }
 
 TEST(PublishedAccuracy, DataParallel) {
-  constexpr AccuracyBound bounds[] = {{"", 0.31, 0.23, 0.74, -1, 0, 8}};
+  // The fp32 rows of 512 tokens state more than V100's peak allows for whole sequences (19 of them
+  // a second are 20 TFLOP/s of 15.7), so that slower clocks are farther from them.
+  constexpr AccuracyBound bounds[] = {{"", 0.33, 0.28, 0.74, -1, 0, 8}};
   const AccuracyOf all = accuracy_of(published("data_parallel.csv"));
   expect_within(all, bounds);
   ASSERT_EQ(worst_points(all).size(), 4u);
@@ -24,11 +26,11 @@ TEST(PublishedAccuracy, DataParallel) {
 TEST(CollectedAccuracy, DataParallel) {
   const std::string file = collected("data_parallel.csv");
   if (file.empty()) GTEST_SKIP() << "no data_parallel.csv: set REHEARSE_MEASUREMENTS";
-  constexpr AccuracyBound bounds[] = {{"", 0.41, 0.42, 0.76, -1, 0, 209},
-                                      {"paddle-fleet", 0.26, 0.3, 0.49},
-                                      {"nvidia-resnet50", 0.13, 0.13, 0.22},
-                                      {"nvidia-bert", 0.25, 0.23, 0.45},
-                                      {"pollux-t4", 0.55, 0.59, 0.78}};
+  constexpr AccuracyBound bounds[] = {{"", 0.39, 0.39, 0.74, -1, 0, 209},
+                                      {"paddle-fleet", 0.24, 0.26, 0.45},
+                                      {"nvidia-resnet50", 0.13, 0.13, 0.2},
+                                      {"nvidia-bert", 0.19, 0.07, 0.54},
+                                      {"pollux-t4", 0.53, 0.57, 0.76}};
   const AccuracyOf all = accuracy_of(file);
   expect_within(all, bounds);
   ASSERT_EQ(worst_points(all).size(), 47u);

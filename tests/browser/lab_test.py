@@ -9,6 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from lab_page import ROOT, Native, Opened, chromium, look, overflow, playwright_api, skip, step_of
 
+LARGE_PIPELINE = ("#lesson=22_pipeline_bubble&set=cluster.node.gpus%3D16&set=pp%3D16"
+                  "&set=gbs%3D32768")
 LESSONS = sorted((ROOT / "scenarios" / "lessons").glob("[0-9]*.toml"))
 
 
@@ -19,19 +21,13 @@ def show(page):
     page.wait_for_selector("#picture svg")
 
 
-def test_opens_from_disk_quickly(lab, native, size):
-    """Usable in two seconds, in three megabytes, without a request to anybody."""
+def test_opens_from_disk_without_asking_anybody(lab, native, size):
+    """Three megabytes at most; tools/bench/lab_bench.py tells how quickly."""
     assert size < 3_000_000, size
-    best = 1e9
-    for _ in range(3):  # of a busy machine the best run is what the page needs
-        opened = lab()
-        begun = time.monotonic()
-        page = opened.go()
-        best = min(best, time.monotonic() - begun)
-        assert page.locator("#list a").count() == len(LESSONS)
-        opened.close()
-    assert best < 2, f"usable after {best:.2f} s"
-    print(f"  usable after {best:.2f} s, {size / 1e6:.2f} MB")
+    opened = lab()
+    page = opened.go()
+    assert page.locator("#list a").count() == len(LESSONS)
+    opened.close()
 
 
 def controls_of(page):
@@ -55,76 +51,68 @@ def move(page, field, place):
     }""", [field, place])
 
 
+def retold(page, field, places):
+    """Whether the answer's number differs between two places of a control."""
+    texts = []
+    for place in places:
+        page.evaluate("document.querySelector('#reveal').removeAttribute('data-ms')")
+        move(page, field, place)
+        page.wait_for_selector("#reveal[data-ms]")
+        texts.append(page.inner_text("#grade"))
+    move(page, field, places[0])
+    return texts[0] != texts[1]
+
+
 def test_every_lesson_shows_what_predict_prints(lab, native, size):
-    """At its own values, and with every control moved: to the picosecond."""
+    """At its own values, and with every control moved to its ends and its middle: to the
+    picosecond, natively and in WebAssembly."""
     opened = lab()
     page = opened.go()
-    slowest = ("", 0.0)
+    compared, told_only = 0, []
     for file in LESSONS:
         page.click(f'#list a[href*="{file.stem}"]')
         page.wait_for_function("n => document.querySelector('main .topic').textContent"
                                ".startsWith(n)", arg=file.stem[:2])
         show(page)
         assert page.locator("#reveal p").count() > 0, file.stem
-        first = native.predict(file)
-        assert step_of(page) == first, file.stem
-        seen = {step_of(page)}
-        drawn = {page.inner_html("#picture")}
+        first, drawn = step_of(page), page.inner_html("#picture")
+        assert first == native.predict(file), file.stem
+        compared += 1
         for field, key, count, now in controls_of(page):
-            place = 0 if now != 0 else count - 1
-            value = move(page, field, place)
-            assert page.inner_text("#errors") == "", (file.stem, key, value)
-            told = native.predict(file, [f"{key}={value}"])
-            assert step_of(page) == told, (file.stem, key, value)
-            took = float(page.get_attribute("#picture", "data-ms"))
-            slowest = max(slowest, (f"{file.stem} {key}={value}", took), key=lambda one: one[1])
-            seen.add(step_of(page))
-            drawn.add(page.inner_html("#picture"))
+            changes = set()
+            for place in {0, count // 2, count - 1} - {now}:
+                value = move(page, field, place)
+                assert page.inner_text("#errors") == "", (file.stem, key, value)
+                told = native.predict(file, [f"{key}={value}"])
+                assert step_of(page) == told, (file.stem, key, value)
+                compared += 1
+                changes |= {"number"} if told != first else set()
+                changes |= {"picture"} if page.inner_html("#picture") != drawn else set()
             move(page, field, now)
-        assert len(seen) > 1, f"{file.stem}: no control changes the number"
-        assert len(drawn) > 1, f"{file.stem}: no control changes the picture"
+            assert (step_of(page), page.inner_html("#picture")) == (first, drawn), file.stem
+            if changes != {"number", "picture"}:
+                told_only.append(f"{file.stem} {key}")
+                assert retold(page, field, [now, 0 if now else count - 1]), told_only[-1]
+    # These change how many steps are needed, or are for nothing, and none of them: what is told
+    # changes, the step does not.
+    assert told_only == ["05_large_batches gradient_noise_scale",
+                         "35_loss_scaling loss_scale_window"], told_only
     opened.close()
-    print(f"  {len(LESSONS)} lessons; slowest redraw {slowest[1]:.0f} ms ({slowest[0]})")
+    print(f"  {len(LESSONS)} lessons, {compared} numbers as predict prints them")
 
 
-def redraw_time(page, field, places):
-    """The best of several changes, from the event until the picture is painted."""
-    return page.evaluate("""async ([id, places]) => {
-      const f = document.getElementById(id);
-      let best = 1e9;
-      for (let i = 0; i < 12; ++i) {
-        await new Promise((done) => setTimeout(done, 30));
-        const begun = performance.now();
-        f.value = String(places[i % places.length]);
-        f.dispatchEvent(new Event("input", { bubbles: true }));
-        document.querySelector("#picture").getBoundingClientRect();
-        await new Promise((done) => requestAnimationFrame(done));
-        best = Math.min(best, performance.now() - begun);
-      }
-      return best;
-    }""", [field, places])
-
-
-def test_follows_the_hand(lab, native, size):
-    """50 ms for 16 devices with 64 micro-batches, 300 ms for the slowest lesson."""
+def test_draws_all_of_a_large_pipeline(lab, native, size):
+    """16 devices with 64 micro-batches: a box for each forward and backward, none left out."""
     opened = lab()
-    page = opened.go("#lesson=22_pipeline_bubble&set=cluster.node.gpus%3D16&set=pp%3D16"
-                     "&set=gbs%3D32768")
+    page = opened.go(LARGE_PIPELINE)
     page.wait_for_selector("#picture svg")
     assert page.inner_text("#errors") == ""
-    assert page.locator("#picture svg rect").count() > 16 * 64, "the pipeline is not all there"
-    wide = redraw_time(page, "control-schedule", [0, 1])
-    assert wide < 50, f"{wide:.0f} ms"
-    slowest = 0.0
-    for file in LESSONS:
-        page.goto("about:blank")
-        page = opened.go(f"#lesson={file.stem}")
-        show(page)
-        field, _, count, now = controls_of(page)[0]
-        slowest = max(slowest, redraw_time(page, field, [count - 1, now]))
-        assert slowest < 300, f"{file.stem}: {slowest:.0f} ms"
+    boxes = page.evaluate("""() => [...document.querySelectorAll("#picture svg path")].reduce(
+        (sum, path) => sum + (path.getAttribute("d").match(/M/g) || []).length, 0)""")
+    assert boxes >= 2 * 16 * 64, boxes
+    assert step_of(page) == native.predict(ROOT / "scenarios/lessons/22_pipeline_bubble.toml",
+                                           ["cluster.node.gpus=16", "pp=16", "gbs=32768"])
     opened.close()
-    print(f"  16 devices × 64 micro-batches: {wide:.1f} ms; slowest lesson {slowest:.0f} ms")
 
 
 def test_judges_guesses(lab, native, size):
@@ -237,10 +225,11 @@ def test_a_link_carries_the_scenario(lab, native, size):
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    file, program = Path(sys.argv[1]), sys.argv[2]
+    file, program = Path(sys.argv[1]), str(Path(sys.argv[2]).resolve())
     if not file.exists():
         skip(f"there is no {file.name} (tools/lab/build makes it)")
     api, executable = playwright_api(), chromium()
+    from playwright.sync_api import Error as PlaywrightError
     tests = [test for name, test in sorted(globals().items()) if name.startswith("test_") and
              (len(sys.argv) == 3 or name in sys.argv[3:])]
     assert tests, sys.argv[3:]
@@ -250,12 +239,18 @@ def main():
         def lab(width=1280, scheme="light"):
             return Opened(browser, file.resolve().as_uri(), width, scheme)
 
+        failed = 0
         for test in tests:
             begun = time.monotonic()
-            test(lab, Native(program), file.stat().st_size)
-            print(f"ok {test.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+            try:
+                test(lab, Native(program), file.stat().st_size)
+                print(f"ok {test.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+            except (AssertionError, PlaywrightError) as error:
+                failed += 1
+                print(f"FAILED {test.__name__}: {str(error)[:2000]}", flush=True)
         browser.close()
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,10 @@
 # Reports in a real headless Chromium: they open from disk without a word or a request, tell what is
 # under the pointer, zoom by keyboard, fit a telephone, and can be read in light and in dark.
-"""Usage: report_test.py REHEARSE   (exit 77: nothing to test with)"""
+"""Usage: report_test.py REHEARSE [--update]   (exit 77: nothing to test with)
 
+--update writes the picture of the report of 16 ranks anew: look at it before you commit it."""
+
+import base64
 import re
 import shutil
 import subprocess
@@ -11,6 +14,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+REVIEWED = ROOT / "tests" / "browser" / "report_16_ranks.jpg"
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'"
 
 
@@ -43,8 +47,17 @@ def write_reports(program, folder):
         "bench": ["bench", "all_reduce", "--cluster", "dgx-h100", "--nodes", "2", "-b", "1K",
                   "-e", "64M", "-f", "8"],
         "accuracy": ["accuracy", "scenarios/published/kernels.csv"],
+        "sixteen": ["predict", "scenarios/tp-across-nodes.toml", "--set", "nodes=2", "--set",
+                    "tp=4", "--set", "pp=4", "--set", 'title="Llama-3 70B on 16 H100"',
+                    "--no-advice"],
         "large": ["predict", "scenarios/gpt3-175b.toml", "--no-advice"],
     }
+    # Two steps of one scenario: what is compared is as large as what is told.
+    for name, batch in (("before", "8"), ("after", "16")):
+        trace = ["predict", "scenarios/best-bucket.toml", "--quiet", "--no-advice", "--set",
+                 f"mbs={batch}", "--trace", str(folder / f"{name}.json")]
+        subprocess.run([program, *trace], cwd=ROOT, capture_output=True, check=True, timeout=300)
+    jobs["compare"] = ["compare", str(folder / "before.json"), str(folder / "after.json")]
     pages = {}
     for name, words in jobs.items():
         pages[name] = folder / f"{name}.html"
@@ -210,7 +223,7 @@ CONTRAST = """() => {
 
 def test_colours_can_be_read_in_light_and_dark(browser, pages):
     grounds = set()
-    for name in ("predict", "sweep", "bench"):
+    for name in ("predict", "sweep", "bench", "compare"):
         for scheme in ("light", "dark"):
             with Opened(browser, pages[name], scheme=scheme) as page:
                 assert page.evaluate(CONTRAST) == [], (name, scheme)
@@ -263,6 +276,52 @@ def test_a_thousand_gpus_stay_small_and_quick(browser, pages):
           f"{slowest:.0f} ms, a zoom {zoom * 1e3:.0f} ms")
     # Bounds for a machine that is busy with other tests; alone it is several times quicker.
     assert opened < 10 and slowest < 500 and zoom < 1
+
+
+# Blocks of 8 x 8 pixels whose mean colour is another: fonts and edges are drawn a little
+# differently by every browser, boxes, colours and words are not.
+DIFFERENCE = """async ([first, second]) => {
+  const load = (data) => new Promise((done, failed) => {
+    const image = new Image();
+    image.onload = () => done(image);
+    image.onerror = failed;
+    image.src = "data:image/jpeg;base64," + data;
+  });
+  const [a, b] = [await load(first), await load(second)];
+  const sizes = [a.width, a.height, b.width, b.height];
+  const means = (image) => {
+    const canvas = document.createElement("canvas");
+    canvas.width = Math.floor(a.width / 8);
+    canvas.height = Math.floor(a.height / 8);
+    const pen = canvas.getContext("2d");
+    pen.imageSmoothingQuality = "high";
+    pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+    return pen.getImageData(0, 0, canvas.width, canvas.height).data;
+  };
+  const [x, y] = [means(a), means(b)];
+  let others = 0;
+  for (let i = 0; i < x.length; i += 4)
+    others += Math.max(Math.abs(x[i] - y[i]), Math.abs(x[i + 1] - y[i + 1]),
+                       Math.abs(x[i + 2] - y[i + 2])) > 48;
+  return { sizes, others, blocks: x.length / 4 };
+}"""
+
+
+def test_sixteen_ranks_look_as_reviewed(browser, pages):
+    with Opened(browser, pages["sixteen"]) as page:
+        picture = page.screenshot(full_page=True, animations="disabled", type="jpeg",
+                                  quality=50)
+    if "--update" in sys.argv:
+        REVIEWED.write_bytes(picture)
+        return
+    blank = browser.new_page()
+    found = blank.evaluate(DIFFERENCE, [base64.b64encode(one).decode("ascii")
+                                        for one in (REVIEWED.read_bytes(), picture)])
+    blank.close()
+    wide, high, now_wide, now_high = found["sizes"]
+    assert (wide, now_wide) == (1280, 1280) and abs(high - now_high) <= 0.01 * high, found
+    print(f"  {found['others']} of {found['blocks']} blocks look different")
+    assert found["others"] <= 0.002 * found["blocks"], f"{found}: see {REVIEWED.name}"
 
 
 def test_print_is_light_and_without_buttons(browser, pages):

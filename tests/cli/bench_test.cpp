@@ -108,9 +108,15 @@ TEST(BenchExplain, NamesEveryCandidateItsTermsAndItsLink) {
       shell("$R bench all_reduce --cluster dgx-h100 --nodes 2 -b 64M -e 64M --explain");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
   for (const char* const words :
-       {"no algorithm can take less than ", "ring/simple", "tree/ll128", "halving_doubling/ll",
-        "hierarchical/simple", "nvls_tree/simple", " is full ", "# not tried: collnet: "})
+       {"no algorithm can take less than ", "ring/simple", "tree/ll128", "nvls_tree/simple",
+        " is full ", "# not tried: collnet: ", "# not tried: halving_doubling: nccl has none such"})
     EXPECT_NE(outcome.text.find(words), std::string::npos) << words << "\n" << outcome.text;
+  // Without a library every algorithm is tried.
+  const Outcome any = shell("$R bench all_reduce --cluster '" REHEARSE_SOURCE_DIR
+                            "/scenarios/two-racks.toml' -b 64M -e 64M --explain");
+  for (const char* const words : {"ring/simple", "tree/simple", "halving_doubling/simple",
+                                  "hierarchical/simple", "hierarchical_3/simple"})
+    EXPECT_NE(any.text.find(words), std::string::npos) << words << "\n" << any.text;
   const auto rows = table_rows(outcome.text);
   ASSERT_EQ(rows.size(), 1u);
   // The first candidate told is the one in the table.

@@ -69,6 +69,8 @@ TEST(PredictJson, HasExactlyThePromisedKeysInTheirOrder) {
                                                              "microbatches",
                                                              "step_time_s",
                                                              "step_time_ps",
+                                                             "step_time_low_s",
+                                                             "step_time_high_s",
                                                              "samples_per_s",
                                                              "tokens_per_s",
                                                              "model_tflops_per_gpu",

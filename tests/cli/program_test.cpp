@@ -122,7 +122,9 @@ TEST_F(ProgramCommand, CollectivesAreExpanded) {
         "rehearse program 1\nop 0: rank 0 comm 0 collective reduce group 0,1 data 0[0,+4]\n");
   const Outcome expanded = run("program expand whole --cluster dgx-h100 --algorithm ring");
   EXPECT_EQ(expanded.exit_code, 0);
-  EXPECT_NE(expanded.text.find("transfer c0 sum 0[0,+4] -> 0[0,+4]"), std::string::npos)
+  // After a launch on either rank, which is a connection of its own.
+  EXPECT_NE(expanded.text.find("connection c1: 1 -> 1 latency "), std::string::npos);
+  EXPECT_NE(expanded.text.find("transfer c2 sum 0[0,+4] -> 0[0,+4]"), std::string::npos)
       << expanded.text;
   EXPECT_EQ(run("program run whole --cluster dgx-h100").exit_code, 0);
   expect("program run whole --cluster dgx-h100 --algorithm rings", 2,

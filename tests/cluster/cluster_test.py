@@ -35,7 +35,7 @@ def calibrate(cluster, rehearse, profile, largest):
 def measured_times(cluster, rehearse, machine, hosts, sizes):
     result = os.path.join(cluster.folder, "measured.json")
     must(cluster.mpirun(hosts, [rehearse, "bench", "all_reduce", "--backend", "host", "--cluster",
-                                machine, "-b", sizes[0], "-e", sizes[1], "-f", sizes[2], "-n", "2",
+                                machine, "-b", sizes[0], "-e", sizes[1], "-f", sizes[2], "-n", "1",
                                 "--json", result, "--algorithm", algorithms_for(hosts)],
                         timeout=1200), "bench")
     with open(result, encoding="utf-8") as file:

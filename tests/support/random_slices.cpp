@@ -27,6 +27,10 @@ std::vector<Rank> random_group(Draw& draw, std::size_t ranks) {
   return group;
 }
 
+Time random_time(Draw& draw) {
+  return Time::picoseconds(static_cast<std::int64_t>(draw.below(1'000'000)));
+}
+
 Connection random_connection(Draw& draw, std::size_t ranks) {
   Connection connection;
   connection.channel = static_cast<std::uint16_t>(draw.below(3));
@@ -34,6 +38,8 @@ Connection random_connection(Draw& draw, std::size_t ranks) {
   connection.source = random_rank(draw, ranks);
   connection.target = random_rank(draw, ranks);
   connection.posted = draw.once_in(2);
+  if (draw.once_in(2)) connection.latency = random_time(draw);
+  if (draw.once_in(4)) connection.network = draw.of<double>({1, 0.125});
   if (connection.shape != Connection::Shape::point_to_point)
     connection.others = random_group(draw, ranks);
   return connection;
@@ -41,7 +47,8 @@ Connection random_connection(Draw& draw, std::size_t ranks) {
 
 FoldedPath random_fold(Draw& draw, bool posted) {
   FoldedPath path;
-  path.latency = Time::picoseconds(static_cast<std::int64_t>(draw.below(1'000'000)));
+  path.latency = random_time(draw);
+  path.network = draw.of<double>({0, 1, 1.0 / 3});
   path.stands_for = static_cast<std::uint32_t>(draw.between(1, 9));
   for (std::size_t i = draw.below(3); i > 0; --i)
     path.crossings.push_back(
@@ -123,8 +130,8 @@ Program random_sliced_program(Draw& draw, bool folded) {
   Program program;
   const std::size_t ranks = draw.between(2, 5);
   for (std::size_t i = draw.below(3); i > 0; --i)
-    program.protocols.push_back({"p", Time::picoseconds(static_cast<std::int64_t>(draw.below(9))),
-                                 0.5, BytesPerSecond{draw.of<double>({0, 1e9, 1e10 / 3})}});
+    program.protocols.push_back({"p", random_time(draw), random_time(draw), random_time(draw), 0.5,
+                                 BytesPerSecond{draw.of<double>({0, 1e9, 1e10 / 3})}});
   for (std::size_t i = draw.between(1, 6); i > 0; --i) {
     Connection connection = random_connection(draw, ranks);
     if (!program.protocols.empty())

@@ -34,6 +34,10 @@ TEST(Calibration, ReadsEveryKeyAndComesBackEqual) {
   EXPECT_EQ(changes.launch_overhead, Time::picoseconds(4'100'000));
   EXPECT_EQ(changes.memory_ramp, Bytes{2'000'000});
   EXPECT_EQ(changes.communication_share, 0.1);
+  EXPECT_EQ(changes.flash_1_efficiency, 0.3);
+  EXPECT_EQ(changes.sustained_share, 0.4);
+  ASSERT_EQ(read.launches.size(), 1u);
+  EXPECT_EQ(read.launches[0].time, 30_us);
   EXPECT_EQ(changes.tiles, (std::vector<Accelerator::Tile>{{256, 128}, {64, 64}}));
   EXPECT_EQ(changes.k_ramp, 100);
   EXPECT_EQ(changes.measured.at(0).shape.n, 12288);
@@ -52,8 +56,22 @@ TEST(Calibration, IsLaidOverTheMachineItWasMeasuredOn) {
             peak_for(Precision::fp16, before.accelerators.front()).efficiency);
   EXPECT_EQ(after.links().size(), before.links().size());
   // Both formats that keep everything keep this, too.
+  EXPECT_EQ(device.sustained_share, 0.4);
   EXPECT_EQ(parse_cluster(write_toml(after), "again.toml"), after);
   EXPECT_EQ(parse_graphml(write_graphml(after), "again.graphml"), after);
+}
+
+TEST(Calibration, LaunchesAreThoseOfItsFramework) {
+  const Calibration calibration = parse_calibration(seed(), "a100.toml");
+  Scenario scenario;
+  EXPECT_EQ(apply(calibration, scenario).training.launch_time, Time{});
+  scenario.training.framework = 1;  // megatron-lm
+  EXPECT_EQ(apply(calibration, scenario).training.launch_time, 30_us);
+  scenario.training.launch_time = 7_us;  // what the scenario says itself counts
+  EXPECT_EQ(apply(calibration, scenario).training.launch_time, 7_us);
+  EXPECT_THROW(
+      parse_calibration(seed() + "[[framework]]\nname = \"x\"\nlaunch_time = \"1us\"\n", "f"),
+      InputError);
 }
 
 TEST(Calibration, AMeasuredKernelTakesWhatItTook) {
@@ -68,6 +86,21 @@ TEST(Calibration, AMeasuredKernelTakesWhatItTook) {
   work.math = Precision::bf16;
   work.gemm.k += 1;
   EXPECT_NE(duration_of(work, device, ShapedRoofline{}), 1700_us);
+}
+
+TEST(Calibration, AMeasuredKernelThatIsNoProductTakesWhatItTook) {
+  const char* const text =
+      "name = \"a\"\nsource = \"b\"\nerror = 0\n[[accelerator]]\nname = \"A100 SXM 80GB\"\n"
+      "[[accelerator.measured]]\nprecision = \"fp32\"\ntraffic = 4096\nflops = 12\n"
+      "time = \"3us\"\n";
+  const Calibration calibration = parse_calibration(text, "a");
+  EXPECT_EQ(parse_calibration(to_toml(calibration), "again"), calibration);
+  const Topology machine = apply(calibration, load_cluster("dgx-a100"));
+  const Accelerator& device = machine.accelerators.front();
+  Compute work{.flops = Flops{12}, .traffic = Bytes{4096}};
+  EXPECT_EQ(duration_of(work, device, ShapedRoofline{}), 3_us);
+  work.traffic += Bytes{1};  // nobody measured that
+  EXPECT_NE(duration_of(work, device, ShapedRoofline{}), 3_us);
 }
 
 TEST(Calibration, TheNewerMeasurementCounts) {

@@ -64,9 +64,9 @@ TEST(Lanes, MergedBoxesHaveTheColourOfWhichTheyHaveMost) {
 }
 
 TEST(Lanes, WhatOverlapsGoesBeside) {
-  const Lane lane{"a", "b", 10, {box(0, 10), box(5, 8), box(8, 20), box(10, 11), box(9, 10)}};
+  const FigureLane lane{"a", "b", 10, {box(0, 10), box(5, 8), box(8, 20), box(10, 11), box(9, 10)}};
   std::size_t boxes = 0;
-  for (const Lane& one : unlapped(lane)) {
+  for (const FigureLane& one : unlapped(lane)) {
     Time end;
     for (const LaneBox& b : one.boxes) {
       EXPECT_GE(b.begin, end);

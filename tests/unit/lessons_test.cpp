@@ -44,6 +44,16 @@ TEST_P(EveryLesson, ComesAsNearToItsFormulaAsItSays) {
       << " by the formula";
 }
 
+// What a text says in words (faster, the best, it fits) is true of the run, and a lesson without a
+// formula says something that could be wrong.
+TEST_P(EveryLesson, SaysInWordsWhatTheRunSays) {
+  const Lesson& lesson = GetParam();
+  EXPECT_GE(lesson.holds.size() + (lesson.closed.empty() ? 0 : 2), 2u) << lesson.name;
+  LessonSheet sheet(lesson);
+  for (const std::string& claim : lesson.holds)
+    EXPECT_TRUE(sheet.holds(claim)) << lesson.name << ": " << claim;
+}
+
 // Each control must change what the learner sees, and none may break the lesson.
 TEST_P(EveryLesson, RunsWithEveryControlAtItsEnds) {
   const Lesson& lesson = GetParam();
@@ -98,6 +108,7 @@ TEST(LessonFile, TellsEveryMistakeInOneLine) {
             "the figure '12' is typed: let it be a value and a placeholder");
   EXPECT_EQ(reads(good_front, "# T\n\n## Question\n\nq\n\n## Reveal\n\n{b}\n"),
             "there is no value 'b'");
+  EXPECT_EQ(reads("holds = [\"a = a\"]\n" + good_front, good_body), "'a = a' does not say 'A < B'");
   EXPECT_EQ(reads(good_front, "# T\n\n## Answer\n\nq\n"),
             "a text needs '# TITLE', '## Question' and '## Reveal'");
   EXPECT_NE(reads("answr = \"a\"\n" + good_front, good_body).find("unknown key 'answr'"),

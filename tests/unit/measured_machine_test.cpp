@@ -40,7 +40,8 @@ TEST(MeasuredMachine, HasTheNicsAndRatesOfTheRow) {
   bool crossed = false;
   for (const Link& link : machine.links())
     if (link.kind == LinkKind::network && machine[link.source].kind == DeviceKind::nic) {
-      EXPECT_EQ(link.bandwidth.count(), 12.5e9);
+      EXPECT_EQ(nameplate(link).count(), 12.5e9);
+      EXPECT_LT(link.bandwidth.count(), 12.5e9) << "what NCCL reaches of it";
       EXPECT_EQ(link.latency, 850_ns);
       crossed = true;
     }

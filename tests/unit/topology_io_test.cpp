@@ -18,7 +18,7 @@ namespace {
 
 BytesPerSecond rate_between(const Topology& t, std::string_view from, std::string_view to) {
   for (const Link& link : t.links())
-    if (t[link.source].name == from && t[link.target].name == to) return link.bandwidth;
+    if (t[link.source].name == from && t[link.target].name == to) return nameplate(link);
   ADD_FAILURE() << "no link from " << from << " to " << to;
   return {};
 }
@@ -28,7 +28,15 @@ Topology odd_machine() {
   t.name = "odd \"name\" \\ <&> µ";
   t.accelerators = {{"one", Bytes{123}, BytesPerSecond{1.0 / 3}, {{"fp 32", FlopsPerSecond{0.1}}}},
                     {"two", {}, {}, {}}};
-  t.protocols = {{"ll", Time::picoseconds(7), 1.0 / 3, BytesPerSecond{1e9 / 7}}, {}};
+  t.protocols = {{"ll", Time::picoseconds(7), Time::picoseconds(3), Time::picoseconds(5), 1.0 / 3,
+                  BytesPerSecond{1e9 / 7}},
+                 {}};
+  t.library.name = "nccl";
+  t.library.version = 223;
+  t.library.issue = Time::picoseconds(11);
+  t.library.network_launch = Time::picoseconds(13);
+  t.library.in_switch = 1.0 / 3;
+  t.library.piece = Bytes{17};
   t.add({.name = "a b", .node = NodeId{3}, .accelerator = 1});
   t.add({.name = "x\"<>&\\", .kind = DeviceKind::network_switch, .reduces = true});
   t.add({.name = "m", .kind = DeviceKind::memory, .node = NodeId{0}});

@@ -2,10 +2,20 @@
 # from disk without a server.
 """Usage: assemble.py INDEX.html OUTPUT.html NAME=FILE...   (NAME stands as /*{NAME}*/ in it)"""
 
+import base64
+import gzip
 import sys
 from pathlib import Path
 
 LARGEST = 3_000_000  # bytes: what the page may weigh
+
+
+def text_of(file):
+    """What stands in the page for a file: WebAssembly packed, the rest as it is."""
+    if file.suffix == ".wasm":
+        return base64.b64encode(gzip.compress(file.read_bytes(), 9, mtime=0)).decode("ascii")
+    # A script ends where its text says so, even inside a string.
+    return file.read_text(encoding="utf-8").replace("</script", "<\\/script")
 
 
 def main():
@@ -15,9 +25,7 @@ def main():
         name, file = part.split("=", 1)
         mark = "/*{" + name + "}*/"
         assert page.count(mark) == 1, f"{index} has no {mark}"
-        # A script ends where its text says so, even inside a string.
-        text = Path(file).read_text(encoding="utf-8").replace("</script", "<\\/script")
-        page = page.replace(mark, text)
+        page = page.replace(mark, text_of(Path(file)))
     size = len(page.encode("utf-8"))
     if size > LARGEST:
         sys.exit(f"error: {output} would have {size} bytes, more than {LARGEST}")

@@ -1,5 +1,5 @@
-# The WebAssembly module of the lab: the library, the lessons and the figures, in one JavaScript
-# file with the code inside it, so that the page opens from disk.
+# The WebAssembly module of the lab: the library, the lessons and the figures. assemble.py puts it
+# into the page, so that the page opens from disk.
 file(GLOB report_sources CONFIGURE_DEPENDS tools/report/*.cpp)
 # Pages, and what they read from files, are the command line's.
 list(FILTER report_sources EXCLUDE REGEX "_(page|report)\\.cpp$")
@@ -12,6 +12,6 @@ embed_lessons(simulator)
 target_link_libraries(simulator PRIVATE rehearse_core nlohmann_json::nlohmann_json)
 target_precompile_headers(simulator REUSE_FROM rehearse_core)
 target_compile_definitions(simulator PRIVATE REHEARSE_VERSION="${PROJECT_VERSION}")
-target_link_options(simulator PRIVATE -sSINGLE_FILE=1 -sMODULARIZE=1 -sEXPORT_NAME=createSimulator
+target_link_options(simulator PRIVATE -sMODULARIZE=1 -sEXPORT_NAME=createSimulator
                     -sENVIRONMENT=web,node -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=2GB
                     -sINITIAL_MEMORY=64MB -sEXPORTED_RUNTIME_METHODS=ccall -sASSERTIONS=0)

@@ -74,7 +74,7 @@ class Texts {
 
 std::size_t count_merged(const Lanes& lanes, Time grain) {
   std::size_t count = 0;
-  for (const Lane& lane : lanes.lanes) count += merged(lane.boxes, grain).size();
+  for (const FigureLane& lane : lanes.lanes) count += merged(lane.boxes, grain).size();
   return count;
 }
 
@@ -91,10 +91,10 @@ std::vector<LaneBox> merged(std::span<const LaneBox> boxes, Time grain) {
   return result;
 }
 
-std::vector<Lane> unlapped(Lane lane) {
+std::vector<FigureLane> unlapped(FigureLane lane) {
   std::stable_sort(lane.boxes.begin(), lane.boxes.end(),
                    [](const LaneBox& a, const LaneBox& b) { return a.begin < b.begin; });
-  std::vector<Lane> lanes;
+  std::vector<FigureLane> lanes;
   std::vector<Time> free;  // by lane
   for (LaneBox& box : lane.boxes) {
     std::size_t l = 0;
@@ -135,7 +135,7 @@ std::string lanes_data(const Lanes& lanes, std::size_t most_boxes) {
   Texts texts;
   std::string rows;
   auto out = std::back_inserter(rows);
-  for (const Lane& lane : lanes.lanes) {
+  for (const FigureLane& lane : lanes.lanes) {
     fmt::format_to(out, "{}{{\"group\":{},\"name\":{},\"boxes\":[", rows.empty() ? "" : ",\n",
                    json_quoted(lane.group), json_quoted(lane.name));
     long long now = 0;

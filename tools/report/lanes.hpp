@@ -29,7 +29,7 @@ struct LaneBox {
   friend bool operator==(const LaneBox&, const LaneBox&) = default;
 };
 
-struct Lane {
+struct FigureLane {
   std::string group, name;  // lanes of one group follow one another; a name may be empty
   double height = 20;
   std::vector<LaneBox> boxes;  // by begin, none over another
@@ -41,7 +41,7 @@ struct BoxWords {
 };
 
 struct Lanes {
-  std::vector<Lane> lanes;
+  std::vector<FigureLane> lanes;
   Time whole;
   /// Of a source: asked only for what is shown, because a step has a million kernels.
   std::function<BoxWords(std::uint32_t source)> tell;
@@ -52,7 +52,7 @@ struct Lanes {
 std::vector<LaneBox> merged(std::span<const LaneBox> boxes, Time grain);
 
 /// Puts boxes that overlap onto lanes beside the first.
-std::vector<Lane> unlapped(Lane lane);
+std::vector<FigureLane> unlapped(FigureLane lane);
 
 std::string draw_lanes(const Lanes& lanes, const FigureSize& size, std::string_view title,
                        std::string_view description);

@@ -55,7 +55,7 @@ class LanesPicture {
   std::size_t merge(Time grain) {
     shown_.clear();
     std::size_t boxes = 0;
-    for (const Lane& lane : lanes_.lanes) {
+    for (const FigureLane& lane : lanes_.lanes) {
       shown_.push_back(merged(lane.boxes, grain));
       boxes += shown_.back().size();
     }
@@ -91,7 +91,7 @@ class LanesPicture {
 
   void draw_names(Svg& svg) const {
     for (std::size_t l = 0; l < lanes_.lanes.size(); ++l) {
-      const Lane& lane = lanes_.lanes[l];
+      const FigureLane& lane = lanes_.lanes[l];
       const double middle = y_[l] + lane.height / 2 + 4;
       const bool begins = l == 0 || lane.group != lanes_.lanes[l - 1].group;
       const bool alone = lane.name.empty();
@@ -102,7 +102,7 @@ class LanesPicture {
   }
 
   void draw_lane(Svg& svg, std::size_t l) const {
-    const Lane& lane = lanes_.lanes[l];
+    const FigureLane& lane = lanes_.lanes[l];
     svg.open(fmt::format("data-lane=\"{}\" data-y=\"{}\" data-height=\"{}\"", l, svg_number(y_[l]),
                          svg_number(lane.height)));
     if (tells_) {

@@ -64,9 +64,9 @@ const Role* first_role(const StepProgram& step, std::size_t place) {
   return nullptr;
 }
 
-Lane lane_of_actions(const StepProgram& step, const Timeline& timeline, const Role& role,
-                     std::string group, Sources& sources) {
-  Lane lane{std::move(group), "", 22, {}};
+FigureLane lane_of_actions(const StepProgram& step, const Timeline& timeline, const Role& role,
+                           std::string group, Sources& sources) {
+  FigureLane lane{std::move(group), "", 22, {}};
   Chunks chunks;
   for (const ActionOps& action : step.actions[role.pipeline_rank]) {
     Time begin = Time::never(), end;
@@ -87,7 +87,7 @@ Lane lane_of_actions(const StepProgram& step, const Timeline& timeline, const Ro
 }
 
 // What belongs to no micro-batch: optimizer steps, and the kernels around them.
-void add_updates(Lane& lane, const StepProgram& step, const Timeline& timeline, Rank rank,
+void add_updates(FigureLane& lane, const StepProgram& step, const Timeline& timeline, Rank rank,
                  Sources& sources) {
   for (std::size_t i = 0; i < step.program.size(); ++i) {
     const Program::Op& op = step.program.ops()[i];
@@ -101,9 +101,9 @@ void add_updates(Lane& lane, const StepProgram& step, const Timeline& timeline, 
 }
 
 // Activations and gradients on their way from this rank to others.
-Lane lane_of_sends(const StepProgram& step, const Timeline& timeline, Rank rank, std::string group,
-                   Sources& sources) {
-  Lane lane{std::move(group), "", 5, {}};
+FigureLane lane_of_sends(const StepProgram& step, const Timeline& timeline, Rank rank,
+                         std::string group, Sources& sources) {
+  FigureLane lane{std::move(group), "", 5, {}};
   for (std::size_t i = 0; i < step.program.size(); ++i) {
     const Program::Op& op = step.program.ops()[i];
     const Timeline::Span& span = timeline.spans[i];
@@ -122,7 +122,7 @@ Lane lane_of_sends(const StepProgram& step, const Timeline& timeline, Rank rank,
 
 FigureTable table_of(const Lanes& lanes) {
   FigureTable table{{"rank", "actions", "busy", "idle", "share idle"}, {}};
-  for (const Lane& lane : lanes.lanes) {
+  for (const FigureLane& lane : lanes.lanes) {
     if (lane.height < 12) continue;
     Time busy;
     std::size_t actions = 0;
@@ -163,10 +163,10 @@ Figure pipeline_figure(const StepProgram& step, const Timeline& timeline, const 
     const Role* const role = first_role(step, p);
     if (role == nullptr) continue;
     const std::string group = fmt::format("pipeline rank {}", p);
-    Lane lane = lane_of_actions(step, timeline, *role, group, sources);
+    FigureLane lane = lane_of_actions(step, timeline, *role, group, sources);
     add_updates(lane, step, timeline, role->rank, sources);
     lanes.lanes.push_back(std::move(lane));
-    Lane sends = lane_of_sends(step, timeline, role->rank, group, sources);
+    FigureLane sends = lane_of_sends(step, timeline, role->rank, group, sources);
     if (!sends.boxes.empty()) lanes.lanes.push_back(std::move(sends));
   }
   std::string description = fmt::format(
@@ -187,7 +187,7 @@ Figure schedule_figure(const Schedule& schedule, const StageTimes& times, Time u
   lanes.whole = steps.makespan * unit;
   lanes.tell = [&](std::uint32_t number) { return Sources::action_words(*sources[number].action); };
   for (std::size_t r = 0; r < std::min(schedule.ranks.size(), most_ranks); ++r) {
-    Lane lane{fmt::format("pipeline rank {}", r), "", 22, {}};
+    FigureLane lane{fmt::format("pipeline rank {}", r), "", 22, {}};
     Chunks chunks;
     for (std::size_t c = 0; c < schedule.ranks[r].size(); ++c) {
       const std::optional<Action>& action = schedule.ranks[r][c];

@@ -22,10 +22,10 @@ using LaneKey = std::pair<std::size_t, std::size_t>;  // group, then order withi
 
 struct Draft {
   Lanes lanes;
-  std::map<LaneKey, Lane> made;
+  std::map<LaneKey, FigureLane> made;
 
-  Lane& lane(LaneKey key, std::string_view group, std::string_view name) {
-    Lane& lane = made[key];
+  FigureLane& lane(LaneKey key, std::string_view group, std::string_view name) {
+    FigureLane& lane = made[key];
     if (lane.group.empty())
       lane = {std::string{group},
               std::string{name},
@@ -35,11 +35,11 @@ struct Draft {
   }
   void add_up() {
     for (auto& [key, lane] : made)
-      for (Lane& one : unlapped(std::move(lane))) lanes.lanes.push_back(std::move(one));
+      for (FigureLane& one : unlapped(std::move(lane))) lanes.lanes.push_back(std::move(one));
   }
 };
 
-FigureTable table_of(const std::map<LaneKey, Lane>& lanes, Time whole) {
+FigureTable table_of(const std::map<LaneKey, FigureLane>& lanes, Time whole) {
   FigureTable table{{"who", "stream", "boxes", "busy", "share of the time"}, {}};
   for (const auto& [key, lane] : lanes) {
     Time busy, until;  // boxes may overlap here
@@ -62,7 +62,7 @@ Figure finished(Draft& draft, std::string description, const FigureSize& size) {
   Figure figure{"timeline", "Timeline", std::move(description), "", {}, ""};
   figure.table = table_of(draft.made, draft.lanes.whole);
   draft.add_up();
-  std::vector<Lane>& lanes = draft.lanes.lanes;
+  std::vector<FigureLane>& lanes = draft.lanes.lanes;
   if (lanes.size() > most_lanes) {
     figure.description += fmt::format(" The first {} of {} lanes.", most_lanes, lanes.size());
     lanes.resize(most_lanes);

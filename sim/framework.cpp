@@ -1,0 +1,148 @@
+// The table of frameworks. Choices are what their documents and options say by default, written
+// down without going through every source; what was looked up says where. `launch` is fitted to
+// published steps, and `band` is what is left of them (tools/README.md has the command).
+#include "sim/framework.hpp"
+
+#include <iterator>
+
+namespace rehearse {
+
+namespace {
+
+using Fused = Framework::Fused;
+using TensorOverlap = Framework::TensorOverlap;
+
+// Plain PyTorch modules.
+constexpr Fused eager{.norm = false,
+                      .softmax = false,
+                      .activation = false,
+                      .residual = false,
+                      .rope = false,
+                      .accumulation = false};
+
+constexpr Framework aa_scaling(std::string_view name, Fused fused, std::uint8_t flash) {
+  return {.name = name,
+          .launch = 60_us,
+          .fused = fused,
+          .tensor_overlap = TensorOverlap::none,
+          .flash = flash,
+          .band = {0.91, 1.3}};
+}
+
+constexpr Framework table[] = {
+    {.name = "none", .band = {0.89, 1.19}},
+    // arguments.py: overlap_grad_reduce off; bf16 turns accumulate_allreduce_grads_in_fp32 on;
+    // hidden_dropout 0.1. Kernels of apex and its own (megatron/fused_kernels). Under sequence
+    // parallelism the backward pass always gathers and scatters beside its products
+    // (core/tensor_parallel/layers.py, looked up); an all-reduce of before 2022 does not.
+    {.name = "megatron-lm",
+     .launch = 60_us,
+     .tensor_overlap = TensorOverlap::sequence,
+     .band = {0.92, 1.19},
+     .fp32_gradients = true,
+     .dropout = 0.1},
+    // ZeRO-3 gathers ahead of use (overlap_comm is on for stage 3), reduces in the step's type.
+    {.name = "megatron-lm+deepspeed",
+     .launch = 57400_ns,
+     .fused = {.accumulation = false},
+     .tensor_overlap = TensorOverlap::none,
+     .band = {0.89, 1.16},
+     .overlap_grad_reduce = true,
+     .overlap_param_gather = true,
+     .dropout = 0.1},
+    {.name = "megatron-deepspeed",
+     .launch = 57400_ns,
+     .fused = {.accumulation = false},
+     .tensor_overlap = TensorOverlap::none,
+     .band = {0.89, 1.16},
+     .fp32_gradients = true,
+     .dropout = 0.1},
+    // Recipes: ddp.overlap_grad_reduce, overlap_param_gather, grad_reduce_in_fp32 = False;
+    // Transformer Engine with cuDNN's attention.
+    {.name = "nemo",
+     .launch = 60_us,
+     .band = {0.94, 1.1},
+     .overlap_grad_reduce = true,
+     .overlap_param_gather = true},
+    {.name = "megatron-bridge",
+     .launch = 60_us,
+     .band = {0.94, 1.1},
+     .overlap_grad_reduce = true,
+     .overlap_param_gather = true},
+    // FSDP prefetches; its mixed precision PURE reduces in bf16, DEFAULT in fp32 (`variant`). MPT
+    // has no biases (no_bias) and PyTorch's layer norm in 16 bits.
+    {.name = "llm-foundry",
+     .launch = 60_us,
+     .fused = eager,
+     .flash = 1,
+     .band = {0.86, 1.15},
+     .overlap_grad_reduce = true,
+     .overlap_param_gather = true,
+     .biases = false},
+    // FSDP2 prefetches; mixed_precision_reduce = float32.
+    {.name = "torchtitan",
+     .launch = 60_us,
+     .fused = eager,
+     .tensor_overlap = TensorOverlap::none,
+     .flash = 2,
+     .band = {0.84, 1.15},
+     .overlap_grad_reduce = true,
+     .overlap_param_gather = true,
+     .fp32_gradients = true},
+    // torch.compile: Triton kernels for the chains of element-wise ones.
+    {.name = "torchtitan-compile",
+     .launch = 60_us,
+     .fused = {.accumulation = false},
+     .tensor_overlap = TensorOverlap::none,
+     .flash = 2,
+     .band = {0.84, 1.15},
+     .overlap_grad_reduce = true,
+     .overlap_param_gather = true,
+     .fp32_gradients = true},
+    // zero1 config: overlap_sync_grad = True, overlap_sync_param = False; bf16 gradients.
+    {.name = "internevo",
+     .launch = 5_us,
+     .fused = {.activation = false, .residual = false, .accumulation = false},
+     .tensor_overlap = TensorOverlap::none,
+     .flash = 1,
+     .band = {0.9, 1},
+     .overlap_grad_reduce = true},
+    // Hagemann et al. 2023 describe a plain ZeRO-1 with bf16 gradients; the kernels of attention
+    // and norms are what they vary.
+    aa_scaling("aa-scaling-torch", eager, 1),
+    aa_scaling("aa-scaling-fused",
+               {.norm = false,
+                .activation = false,
+                .residual = false,
+                .rope = false,
+                .accumulation = false},
+               1),
+    aa_scaling("aa-scaling-fa1", eager, 1),
+    aa_scaling("aa-scaling-fa2", eager, 2),
+    aa_scaling("aa-scaling-fa2-rms",
+               {.softmax = false,
+                .activation = false,
+                .residual = false,
+                .rope = false,
+                .accumulation = false},
+               2),
+};
+
+}  // namespace
+
+static_assert(std::size(table) == framework_count);
+
+std::span<const Framework, framework_count> frameworks() { return table; }
+
+constexpr std::string_view framework_words[framework_count] = {
+    table[0].name,  table[1].name,  table[2].name,  table[3].name,  table[4].name,
+    table[5].name,  table[6].name,  table[7].name,  table[8].name,  table[9].name,
+    table[10].name, table[11].name, table[12].name, table[13].name, table[14].name};
+
+const Framework* find_framework(std::string_view name) {
+  for (const Framework& framework : table)
+    if (framework.name == name) return &framework;
+  return nullptr;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,56 @@
+// Training frameworks as small sets of choices: which kernels they fuse, what they let run side by
+// side, what a launch costs their host, what they keep in memory. A scenario names one; with none
+// every kernel is fused and the host is never waited for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "sim/units.hpp"
+
+namespace rehearse {
+
+/// What measured steps take, in predicted ones: one in ten less than `low`, one in ten more than
+/// `high`.
+struct StepBand {
+  double low = 1, high = 1;
+  friend bool operator==(const StepBand&, const StepBand&) = default;
+};
+
+struct Framework {
+  std::string_view name;
+  // Of the host, for every kernel and exchange it launches: the GPU waits where that takes longer.
+  Time launch;
+  /// Kernels of its own for what else is a chain of element-wise ones.
+  struct Fused {
+    bool norm = true, softmax = true, activation = true, residual = true, rope = true;
+    bool accumulation = true;  // of a weight's gradient, by the product that makes it
+    friend bool operator==(const Fused&, const Fused&) = default;
+  } fused;
+  /// Exchanges of tensor ranks beside the products of the backward pass: none, those of sequence
+  /// parallelism (which came with it in Megatron-LM), or all.
+  enum class TensorOverlap : std::uint8_t { none, sequence, all };
+  TensorOverlap tensor_overlap = TensorOverlap::all;
+  /// Of flash attention: 1, 2, or 3 for kernels of the device's own generation (FA 3, cuDNN).
+  std::uint8_t flash = 3;
+  // Beside what a step needs: CUDA's and NCCL's own memory, and what the allocator cannot use.
+  Bytes memory;
+  StepBand band;  // of its published steps
+  // What it does unless it is told otherwise.
+  bool overlap_grad_reduce = false, overlap_param_gather = false;
+  bool fp32_gradients = false;  // of steps in bf16: accumulated and reduced
+  bool biases = true;           // in models of the gpt type
+  double dropout = 0;           // likewise
+};
+
+/// The first is none of them.
+inline constexpr std::size_t framework_count = 15;
+std::span<const Framework, framework_count> frameworks();
+/// Their names, in the same order.
+extern const std::string_view framework_words[framework_count];
+/// Null when it is not in the table.
+const Framework* find_framework(std::string_view name);
+
+}  // namespace rehearse

@@ -1,0 +1,15 @@
+// A pass over a layer's pieces: the kernels as a framework has them. Pieces are written as the best
+// libraries fuse them; a framework without such a kernel runs a chain of element-wise ones, which
+// read and write memory in between.
+#pragma once
+
+#include "sim/framework.hpp"
+#include "sim/transformer.hpp"
+#include "strategies/layer_pieces.hpp"
+
+namespace rehearse {
+
+LayerPieces framework_layer(LayerPieces layer, const Framework& framework,
+                            const Accelerator& device, Norm norm);
+
+}  // namespace rehearse

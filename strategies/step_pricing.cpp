@@ -1,0 +1,120 @@
+// Only + - * / and sqrt: the same bits on every machine.
+#include "strategies/step_pricing.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sim/cost_model.hpp"
+#include "sim/framework.hpp"
+
+namespace rehearse {
+
+namespace {
+
+bool is_math(const Compute& work) {
+  return work.flops.count() > 0 && work.math && *work.math != Precision::fp32;
+}
+
+std::array<Tape*, 4> tapes_of(StageWork& work) {
+  return {&work.forward, &work.backward, &work.backward_input, &work.backward_weight};
+}
+
+// What of a kernel's time is neither its launch nor waiting for memory; 0 when that is longer.
+Time math_time(const TapeStep& step, const Compute& work, const Accelerator& device) {
+  const Time busy = step.time - std::min(step.time, device.launch_overhead);
+  const double rate = device.memory_bandwidth.count() * device.memory_efficiency;
+  if (rate <= 0) return busy;
+  const auto bytes = static_cast<double>((work.traffic + device.memory_ramp).count());
+  return busy > Time::round(Seconds{bytes / rate}) ? busy : Time{};
+}
+
+Time launch_of(const Training& training) {
+  if (training.cuda_graph) return {};
+  return training.launch_time > Time{} ? training.launch_time
+                                       : frameworks()[training.framework].launch;
+}
+
+Time alone(const GroupFamily::Use& use) {
+  Time longest;
+  for (const GroupFamily::Use::Entry& entry : use.entries)
+    longest = std::max(longest, entry.cost.time);
+  return longest;
+}
+
+struct Stretch {
+  Time device;                // all of it, exchanges with what they do not hide
+  std::int64_t kernels = 0;   // launches of them
+  std::int64_t launches = 0;  // and of exchanges
+};
+
+Stretch stretch_of(const Tape& tape, const StepPlan& plan, StepNetwork& network) {
+  Stretch stretch;
+  for (std::size_t i = 0; i < tape.steps.size(); ++i) {
+    const TapeStep& step = tape.steps[i];
+    stretch.launches += step.piece->launches;
+    if (std::holds_alternative<Compute>(step.piece->work)) {
+      stretch.kernels += step.piece->launches;
+      stretch.device += step.time;
+      continue;
+    }
+    Time left = alone(network.use(plan.uses[step.use]));
+    for (std::size_t k = 1; k <= step.beside; ++k)
+      left = left - std::min(left, tape.steps[i + k].time);
+    stretch.device += left;
+  }
+  return stretch;
+}
+
+void wait(Tape& tape, const Stretch& stretch, Time launch) {
+  if (stretch.kernels == 0) return;
+  const double host = (stretch.launches * launch).seconds().count();
+  const double device = stretch.device.seconds().count();
+  const double longer = std::max(host, device);
+  if (!(longer > 0)) return;
+  const double a = host / longer, b = device / longer;
+  const double together = longer * std::sqrt(std::sqrt(a * a * a * a + b * b * b * b));
+  const Time each =
+      Time::round(Seconds{(together - device) / static_cast<double>(stretch.kernels)});
+  for (TapeStep& step : tape.steps) {
+    if (!std::holds_alternative<Compute>(step.piece->work)) continue;
+    step.time += step.piece->launches * each;
+    step.extra += step.piece->launches * each;
+  }
+}
+
+}  // namespace
+
+void slow_clocks(StageWork& work, const Accelerator& device) {
+  if (device.sustained_share >= 1) return;
+  double at_peak = 0, in_all = 0;
+  for (const Tape* tape : {&work.forward, &work.backward})
+    for (const TapeStep& step : tape->steps) {
+      in_all += step.time.seconds().count();
+      const auto* kernel = std::get_if<Compute>(&step.piece->work);
+      if (kernel != nullptr && is_math(*kernel))
+        at_peak += (kernel->flops / peak_for(kernel->math, device).rate).count();
+    }
+  const double allowed = device.sustained_share * in_all;
+  if (at_peak <= allowed) return;
+  const double slower = std::sqrt(std::sqrt(at_peak / allowed));
+  for (Tape* tape : tapes_of(work))
+    for (TapeStep& step : tape->steps) {
+      const auto* kernel = std::get_if<Compute>(&step.piece->work);
+      if (kernel == nullptr || !is_math(*kernel)) continue;
+      const Time math = math_time(step, *kernel, device);
+      const Time more = Time::round(Seconds{math.seconds().count() * (slower - 1)});
+      step.time += more;
+      step.extra += more;
+    }
+}
+
+void wait_for_host(StepPlan& plan, StepNetwork& network) {
+  const Time launch = launch_of(plan.scenario.training);
+  if (plan.has_host || launch == Time{}) return;
+  plan.has_host = true;
+  for (StageWork& work : plan.works)
+    for (Tape* tape : tapes_of(work)) wait(*tape, stretch_of(*tape, plan, network), launch);
+}
+
+}  // namespace rehearse

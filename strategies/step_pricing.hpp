@@ -1,0 +1,20 @@
+// What kernels take beyond their time alone at full clocks: in the mean of a step, power holds the
+// clocks of products down, and the host may launch more slowly than the device computes.
+#pragma once
+
+#include "strategies/step_network.hpp"
+
+namespace rehearse {
+
+/// A device draws about U c⁴ of its power, where U is the share of its peak that a stage would
+/// reach at full clocks and c the clock (voltage rises with it): where U is above what its power
+/// sustains, products take 1/c as long, c = (sustained_share / U)^¼. Kernels bound by memory keep
+/// their time.
+void slow_clocks(StageWork& work, const Accelerator& device);
+
+/// The device works through a stretch in G alone, and the host launches it in H; together they
+/// take (G⁴ + H⁴)^¼: the longer of the two where they differ much, and more than either where they
+/// are alike, since the host gets ahead in long kernels and falls behind in short ones.
+void wait_for_host(StepPlan& plan, StepNetwork& network);
+
+}  // namespace rehearse

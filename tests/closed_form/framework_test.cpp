@@ -1,0 +1,142 @@
+// What frameworks add to a step: launches of the host, clocks under power, kernels that are not
+// fused; each against its formula, and the same in kernels, blocks and the quick way.
+#include "sim/framework.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/model_presets.hpp"
+#include "sim/shaped_roofline.hpp"
+#include "strategies/framework_kernels.hpp"
+#include "strategies/step_plan.hpp"
+#include "tests/support/collectives.hpp"
+#include "tests/support/training.hpp"
+#include "tests/support/training_jobs.hpp"
+
+namespace rehearse {
+namespace {
+
+/// Every kernel takes as long.
+class Equal final : public CostModel {
+ public:
+  explicit Equal(Time time) : time_{time} {}
+  Seconds compute(const Compute& work, const Accelerator&) const override {
+    return work.flops.count() == 0 && work.traffic == Bytes{0} ? Seconds{0} : time_.seconds();
+  }
+
+ private:
+  Time time_;
+};
+
+std::int64_t kernels_of(const Tape& tape) { return static_cast<std::int64_t>(tape.steps.size()); }
+
+// n kernels of 10 us, launched in 10 us each: both take n · 10 us, so together 2^¼ times that.
+// Launched in a thousandth they do not wait; launched in a thousand times as long, for nothing
+// else.
+TEST(HostLaunches, TakeTheFourthRootOfTheSumOfFourthPowers) {
+  const EqualLayers model{.count = 3, .width = 64};
+  const Topology machine = free_star(1);
+  const Equal cost{10_us};
+  Scenario scenario = model.scenario(2);
+  const StepPlan plan =
+      plan_step(scenario, model.workload(), 1,
+                machine.accelerators.empty() ? Accelerator{} : machine.accelerators.front(), cost);
+  const std::int64_t kernels =
+      2 * (kernels_of(plan.works[0].forward) + kernels_of(plan.works[0].backward));
+  StepPredictor predictor(machine, cost);
+  const Time without = predictor.predict(scenario, model.workload(), {}).prediction.step;
+  const auto with = [&](Time launch) {
+    scenario.training.launch_time = launch;
+    return predictor.predict(scenario, model.workload(), {}).prediction.step - without;
+  };
+  const Time each = Time::round(Seconds{10e-6 * (std::sqrt(std::sqrt(2.0)) - 1)});
+  EXPECT_NEAR(static_cast<double>(with(10_us).ps()), static_cast<double>((kernels * each).ps()),
+              static_cast<double>(kernels));
+  EXPECT_EQ(with(10_ns), Time{});
+  EXPECT_NEAR(with(10000_us).seconds().count(), static_cast<double>(kernels) * (10e-3 - 10e-6),
+              1e-6);
+}
+
+// A pipeline, tensor and data ranks of a GPT with a framework's kernels: the quick way and blocks
+// take as long as all kernels.
+TEST(Frameworks, TakeTheSameInKernelsBlocksAndQuickly) {
+  for (const std::size_t framework : {1, 3, 6, 10}) {
+    const TrainingJob job{
+        .name = {}, .machine = "dgx-a100", .model = shortened("gpt2", 4), .scenario = {}};
+    Scenario scenario;
+    scenario.parallelism.tensor = 2;
+    scenario.parallelism.pipeline = 2;
+    scenario.parallelism.recompute = Recompute::full;
+    scenario.training = {.global_batch_size = 32, .seq_length = 128};
+    scenario.training.framework = framework;
+    const Topology machine = job.topology();
+    const ShapedRoofline cost;
+    StepPredictor predictor(machine, cost);
+    const Time kernels = predictor.predict(scenario, job.model, {}).prediction.step;
+    const Time blocks =
+        predictor.predict(scenario, job.model, {.grain = Grain::blocks}).prediction.step;
+    EXPECT_EQ(kernels, blocks) << framework_words[framework];
+    EXPECT_EQ(kernels, predictor.quick(scenario, job.model).step) << framework_words[framework];
+    EXPECT_EQ(kernels, predictor.predict(scenario, job.model, {.fold = false}).prediction.step);
+    scenario.training.framework = 0;
+    EXPECT_GT(kernels, predictor.quick(scenario, job.model).step) << framework_words[framework];
+  }
+}
+
+// At a share of 1 clocks stay up. Below U products take (U / share)^¼ as long, so a share lowered
+// sixteen times lengthens what they take two times.
+TEST(Clocks, GoDownWithTheFourthRootOfTheShare) {
+  Topology machine =
+      TrainingJob{.name = {}, .machine = "dgx-a100", .model = {}, .scenario = {}}.topology();
+  Scenario scenario;
+  scenario.training = {.seq_length = 1024};
+  const Workload model = shortened("gpt2", 2);
+  const ShapedRoofline cost;
+  const auto step = [&](double share) {
+    for (Accelerator& device : machine.accelerators) device.sustained_share = share;
+    return StepPredictor(machine, cost).quick(scenario, model).step.seconds().count();
+  };
+  const double full = step(1), low = step(0.016), lowest = step(0.001);
+  EXPECT_LT(full, low);
+  // What clocks touch is m: full + m (s - 1) and full + m (2 s - 1).
+  const double other = 2 * low - lowest;  // full - m
+  EXPECT_GT(other, 0);
+  EXPECT_LT(other, full);
+}
+
+// An RMS norm of plain modules moves 36 bytes a number where a fused one moves 4, in 8 kernels.
+TEST(FrameworkKernels, AChainStandsForAFusedNorm) {
+  const std::int64_t numbers = 1000;
+  LayerPieces layer;
+  layer.forward.push_back({.name = "attention.norm",
+                           .work = Compute{.flops = Flops{5}, .traffic = Bytes{4 * numbers}},
+                           .result = Bytes{2 * numbers}});
+  const Framework* plain = find_framework("aa-scaling-fa2");
+  const Framework* fused = find_framework("aa-scaling-fa2-rms");
+  ASSERT_TRUE(plain && fused);
+  const LayerPieces chain = framework_layer(layer, *plain, Accelerator{}, Norm::rms);
+  EXPECT_EQ(std::get<Compute>(chain.forward[0].work).traffic, Bytes{36 * numbers});
+  EXPECT_EQ(chain.forward[0].launches, 8);
+  EXPECT_EQ(framework_layer(layer, *fused, Accelerator{}, Norm::rms), layer);
+}
+
+// Older flash attention takes as many more operations as it reaches less of the peak.
+TEST(FrameworkKernels, OlderFlashAttentionIsSlower) {
+  Accelerator device;
+  device.fused_efficiency = 0.6;
+  device.flash_2_efficiency = 0.4;
+  device.flash_1_efficiency = 0.2;
+  LayerPieces layer;
+  layer.forward.push_back({.name = "attention.flash", .work = Compute{.flops = Flops{1e9}}});
+  const auto flops = [&](const char* name) {
+    const LayerPieces other = framework_layer(layer, *find_framework(name), device, Norm::rms);
+    return std::get<Compute>(other.forward[0].work).flops.count();
+  };
+  EXPECT_NEAR(flops("aa-scaling-fa1"), 3e9, 1);
+  EXPECT_NEAR(flops("aa-scaling-fa2"), 1.5e9, 1);
+  EXPECT_NEAR(flops("nemo"), 1e9, 1);
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,188 @@
+# What goes wrong in the middle of a real run, with ranks as threads and as processes: a rank killed
+# or stopped, Ctrl-C, a full disk. All end within 10 s with one line and exit code 3; no file is
+# left half-written, no process behind; a checkpoint goes on with the same bits.
+#
+#   faults_test.py REHEARSE
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+LIMIT = 10
+ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+SCENARIO = """schema = 1
+[model]
+model_type = "mlp"
+layer_sizes = [32, 32, 10]
+[cluster]
+name = "machine.toml"
+[training]
+micro_batch_size = 4
+dtype = "fp32"
+optimizer = "adam"
+"""
+MACHINE = """schema = 1
+name = "cores"
+[accelerator]
+name = "a core"
+memory = "8GB"
+memory_bandwidth = "10GB/s"
+[accelerator.peak]
+fp32 = "50GFLOPS"
+[node]
+kind = "fully_connected"
+gpus = 3
+bandwidth = "4GB/s"
+latency = "2us"
+"""
+failures = []
+
+
+def check(good, what):
+    if not good:
+        failures.append(what)
+        print(f"FAILED {what}", flush=True)
+
+
+def tree_of(pid):
+    """All processes below one that run rehearse, by their parents."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="utf-8") as file:
+                    text = file.read()
+                parents[int(entry)] = (int(text.rsplit(")", 1)[1].split()[1]),
+                                       text.split("(", 1)[1].rsplit(")", 1)[0])
+            except (OSError, IndexError, ValueError):
+                pass
+    below, found = {pid}, []
+    for _ in range(6):
+        for child, (parent, name) in parents.items():
+            if parent in below and child not in below:
+                below.add(child)
+                if name == "rehearse":
+                    found.append(child)
+    return sorted(found)
+
+
+class Job:
+    """A run that would take minutes, once its ranks are at work."""
+
+    def __init__(self, rehearse, folder, name, ranks, launcher=None, more=()):
+        self.folder, self.name = folder, name
+        words = (launcher or []) + [rehearse, "run", "scenario.toml", "--backend", "host",
+                                    "--steps", "100000", "--quiet", "--json", f"{name}.json"]
+        self.process = subprocess.Popen(words + list(more), text=True, cwd=folder,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        env=ENVIRONMENT, start_new_session=True)
+        self.ranks = []
+        for _ in range(300):
+            time.sleep(0.1)
+            self.ranks = tree_of(self.process.pid)
+            if len(self.ranks) >= ranks:
+                break
+        time.sleep(3)
+        self.begin = time.time()
+
+    def end(self, words, code=3):
+        try:
+            out, err = self.process.communicate(timeout=3 * LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            for rank in self.ranks:
+                if os.path.exists(f"/proc/{rank}"):
+                    os.kill(rank, signal.SIGKILL)
+            out, err = self.process.communicate()
+            err += "(killed by the test)"
+        taken = time.time() - self.begin
+        while any(os.path.exists(f"/proc/{pid}") for pid in self.ranks):
+            if time.time() - self.begin > LIMIT:
+                break
+            time.sleep(0.1)
+        left = [pid for pid in self.ranks if os.path.exists(f"/proc/{pid}")]
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        errors = [line for line in err.splitlines() if "error: " in line]
+        if not errors and code > 128:  # mpirun was quicker than the ranks, and told it itself
+            errors = [line for line in err.splitlines() if "exited on signal" in line]
+        print(f"{self.name}: {taken:.1f} s, exit code {self.process.returncode}: {errors}",
+              flush=True)
+        check(taken <= LIMIT, f"{self.name}: took {taken:.1f} s")
+        check(self.process.returncode == code, f"{self.name}: exit code "
+              f"{self.process.returncode}\n{out[-800:]}{err[-1500:]}")
+        check(len(errors) == 1 and any(word in errors[0] for word in words),
+              f"{self.name}: {errors}\n{err[-1500:]}")
+        check(not left, f"{self.name}: left behind {left}")
+        files = [name for name in os.listdir(self.folder) if name.startswith(f"{self.name}.json")]
+        check(not files, f"{self.name}: half-written {files}")
+
+
+def processes(rehearse, folder):
+    ours = ("--processes", "3")
+    job = Job(rehearse, folder, "killed", 3, more=ours)
+    os.kill(job.ranks[1], signal.SIGKILL)
+    job.end(["rank 0 (", "rank 1 (", "rank 2 ("])
+    job = Job(rehearse, folder, "stopped", 3, more=ours)
+    os.kill(job.ranks[2], signal.SIGSTOP)
+    job.end(["has not been heard of"])
+    job = Job(rehearse, folder, "interrupted", 3,
+              more=(*ours, "--checkpoint", "interrupted.checkpoint"))
+    os.kill(job.process.pid, signal.SIGINT)
+    job.end(["go on with --resume interrupted.checkpoint"])
+    resumed = subprocess.run([rehearse, "run", "scenario.toml", "--backend", "host", "--steps", "1",
+                              "--resume", "interrupted.checkpoint"], cwd=folder, env=ENVIRONMENT,
+                             text=True, capture_output=True, check=False)
+    check(resumed.returncode == 0, f"resumed: {resumed.stderr}")
+    # mpirun started by hand has exit codes of its own for a rank that was killed; the line is ours.
+    job = Job(rehearse, folder, "mpirun", 3, ["mpirun", "--oversubscribe", "-n", "3"])
+    os.kill(job.ranks[0], signal.SIGKILL)
+    job.end(["is gone", "rank 0"], code=128 + signal.SIGKILL)
+
+
+def threads(rehearse, folder):
+    job = Job(rehearse, folder, "threads", 0)
+    os.kill(job.process.pid, signal.SIGINT)
+    job.end(["stopped before the end"])
+    job = Job(rehearse, folder, "kept", 0, more=("--checkpoint", "kept.checkpoint"))
+    os.kill(job.process.pid, signal.SIGTERM)
+    job.end(["go on with --resume kept.checkpoint"])
+
+
+def full_disk(rehearse, folder):
+    """Files may not grow beyond a few bytes: what was there before stays as it was."""
+    path = os.path.join(folder, "full.checkpoint")
+    for words in (["--checkpoint", path], ["--json", path], ["--trace", path]):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("before")
+        line = 'ulimit -f 1; exec "$@"'
+        done = subprocess.run(["bash", "-c", line, "bash", rehearse, "run", "scenario.toml",
+                               "--backend", "host", "--steps", "30", "--quiet", *words], text=True,
+                              cwd=folder, env=ENVIRONMENT, capture_output=True, check=False)
+        with open(path, encoding="utf-8") as file:
+            check(file.read() == "before", f"{words[0]}: the file is not what it was")
+        left = [name for name in os.listdir(folder) if name.startswith("full.checkpoint.")]
+        check(done.returncode == 3 and done.stderr.count("\n") == 1 and not left,
+              f"full disk, {words[0]}: {done.returncode} {left} {done.stderr}")
+        print(f"full disk, {words[0]}: {done.stderr.strip()}", flush=True)
+
+
+def main():
+    rehearse = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="rh") as folder:
+        for name, text in (("scenario.toml", SCENARIO), ("machine.toml", MACHINE)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        threads(rehearse, folder)
+        full_disk(rehearse, folder)
+        if shutil.which("mpirun"):
+            processes(rehearse, folder)
+        else:
+            print("there is no mpirun: ranks as processes are left out")
+    sys.exit(1 if failures else 0)
+
+
+main()

@@ -1,0 +1,147 @@
+// A training stopped and resumed, and run by threads and by processes: the same bits. A checkpoint
+// holds every bit that outlasts a step, so two files are compared.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/shell.hpp"
+
+namespace rehearse {
+namespace {
+
+constexpr const char* machine = R"(schema = 1
+name = "cores"
+[accelerator]
+name = "a core"
+memory = "8GB"
+memory_bandwidth = "10GB/s"
+[accelerator.peak]
+fp32 = "50GFLOPS"
+[node]
+kind = "fully_connected"
+gpus = 4
+bandwidth = "4GB/s"
+latency = "2us"
+)";
+
+constexpr const char* llama = R"(schema = 1
+[model]
+model_type = "llama"
+hidden_size = 32
+num_hidden_layers = 2
+num_attention_heads = 4
+num_key_value_heads = 2
+intermediate_size = 48
+vocab_size = 61
+max_position_embeddings = 16
+tie_word_embeddings = false
+[cluster]
+name = "machine.toml"
+[training]
+seq_length = 16
+micro_batch_size = 1
+global_batch_size = 8
+dtype = "fp32"
+)";
+
+constexpr const char* mlp = R"(schema = 1
+[model]
+model_type = "mlp"
+layer_sizes = [24, 32, 10]
+[cluster]
+name = "machine.toml"
+[training]
+micro_batch_size = 4
+global_batch_size = 32
+dtype = "fp32"
+optimizer = "momentum"
+)";
+
+class HostTrainings : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        std::filesystem::path(testing::TempDir()) /
+        (std::string("training_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "machine.toml") << machine;
+    std::ofstream(folder_ / "llama.toml") << llama;
+    std::ofstream(folder_ / "mlp.toml") << mlp;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Outcome run(const std::string& words) const {
+    return shell("cd " + folder_.string() + " && $R run " + words + " --backend host --quiet");
+  }
+  void expect_run(const std::string& words) const {
+    const Outcome done = run(words);
+    EXPECT_EQ(done.exit_code, 0) << words << "\n" << done.text;
+  }
+  std::string bytes(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static bool has_mpirun() { return shell("command -v mpirun >/dev/null").exit_code == 0; }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(HostTrainings, GoOnWithTheSameBits) {
+  expect_run("mlp.toml --steps 20 --checkpoint whole --json whole.json");
+  expect_run("mlp.toml --steps 10 --checkpoint half");
+  expect_run("mlp.toml --steps 10 --resume half --checkpoint rest --json rest.json");
+  ASSERT_FALSE(bytes("whole").empty());
+  EXPECT_TRUE(bytes("whole") == bytes("rest"));
+  EXPECT_FALSE(bytes("half") == bytes("rest"));
+  const auto steps = [&](const std::string& name) {
+    return nlohmann::json::parse(bytes(name), nullptr, false)["steps"];
+  };
+  const nlohmann::json all = steps("whole.json"), last = steps("rest.json");
+  ASSERT_EQ(last.size(), 10u);
+  for (std::size_t i = 0; i < last.size(); ++i) {
+    EXPECT_EQ(last[i]["number"], 11 + i);
+    EXPECT_EQ(last[i]["loss"], all[10 + i]["loss"]);
+  }
+  EXPECT_LT(all[19]["loss"], all[0]["loss"]);
+}
+
+TEST_F(HostTrainings, AreTheSameWithThreadsAndProcesses) {
+  if (!has_mpirun()) GTEST_SKIP() << "there is no mpirun";
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "Open MPI leaks, which is not ours to mend";
+#endif
+  for (const std::string words :
+       {"mlp.toml --set compression.method=dgc --set compression.sparsity=0.9",
+        "mlp.toml --set local_sgd.interval=2",
+        "llama.toml --set tp=2 --set pp=2 --set sequence_parallel=true "
+        "--set recompute_granularity=full",
+        "llama.toml --set zero_stage=3 --set overlap_param_gather=true "
+        "--set overlap_grad_reduce=true"}) {
+    expect_run(words + " --steps 3 --checkpoint threads");
+    expect_run(words + " --steps 2 --processes 4 --checkpoint first");
+    expect_run(words + " --steps 1 --processes 4 --resume first --checkpoint processes");
+    EXPECT_FALSE(bytes("threads").empty()) << words;
+    EXPECT_TRUE(bytes("threads") == bytes("processes")) << words;
+  }
+}
+
+TEST_F(HostTrainings, RefuseWhatIsNotTheirs) {
+  expect_run("mlp.toml --steps 1 --checkpoint mlp");
+  for (const std::string words :
+       {"llama.toml --resume mlp", "mlp.toml --resume nothing", "mlp.toml --resume machine.toml",
+        "mlp.toml --set optimizer=sgd --resume mlp", "mlp.toml --compute paced --checkpoint other",
+        "mlp.toml --checkpoint -", "mlp.toml --checkpoint other --checkpoint-every 0",
+        "mlp.toml --processes 0", "mlp.toml --learning-rate 0", "mlp.toml --learning-rate nan",
+        "mlp.toml --seed -1", "mlp.toml --learning-rate 0.2 --resume mlp"}) {
+    const Outcome done = run(words + " --steps 1");
+    EXPECT_EQ(done.exit_code, 2) << words << "\n" << done.text;
+    EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << words << done.text;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "other"));
+}
+
+}  // namespace
+}  // namespace rehearse

@@ -1,0 +1,222 @@
+// mpirun has exit codes and paragraphs of its own (137 for a killed rank, 1 for Ctrl-C): they are
+// read here, and told in a line.
+//
+//   Ctrl-C ─▶ SIGUSR1, which mpirun hands on ─▶ ranks end in order │ 6 s: SIGTERM │ 8 s: SIGKILL
+#include "tools/launch.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <sstream>
+#include <vector>
+
+#include "sim/error.hpp"
+#include "sim/told_elsewhere.hpp"
+#include "tools/host_ranks.hpp"
+#include "tools/interrupt.hpp"
+
+namespace rehearse {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<std::string> own_words() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  std::error_code none;
+  if (!words.empty()) words[0] = std::filesystem::read_symlink("/proc/self/exe", none).string();
+  return words;
+}
+
+// Threads are never too many, so processes are not either; ranks choose processors themselves.
+std::vector<std::string> mpirun_words(std::size_t processes, const std::string& more) {
+  std::vector<std::string> words{"mpirun",          "-n",        std::to_string(processes),
+                                 "--oversubscribe", "--bind-to", "none"};
+  std::istringstream given(more);
+  for (std::string word; given >> word;) words.push_back(word);
+  for (std::string& word : own_words()) words.push_back(std::move(word));
+  return words;
+}
+
+/// mpirun's standard error, line by line: what ranks say goes on, its own paragraphs stay here.
+class Listener {
+ public:
+  void take(std::string_view bytes) {
+    for (const char byte : bytes) {
+      line_ += byte;
+      if (byte == '\n') end_line();
+    }
+  }
+  void finish() {
+    if (!line_.empty()) end_line();
+  }
+
+  bool has_told() const { return has_told_; }  // a rank has said what is wrong
+  const std::optional<std::string>& killed() const { return killed_; }
+  const std::string& first_words() const { return first_words_; }
+
+ private:
+  void end_line() {
+    const std::string line = std::exchange(line_, {});
+    if (line.starts_with("----------")) {
+      in_paragraph_ = !in_paragraph_;
+      return;
+    }
+    if (!in_paragraph_) {
+      has_told_ = has_told_ || line.find("error: ") != std::string::npos;
+      fmt::print(stderr, "{}", line);
+      return;
+    }
+    static const std::regex signal{
+        R"(process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+) \(([^)]*)\))"};
+    std::smatch found;
+    if (std::regex_search(line, found, signal) && !killed_)
+      killed_ = fmt::format("rank {} ({}) was ended by signal {} ({})", found[1].str(),
+                            found[2].str(), found[3].str(), found[4].str());
+    if (first_words_.empty()) first_words_ = line.substr(0, line.find_last_not_of(" \n") + 1);
+  }
+
+  std::string line_, first_words_;
+  bool in_paragraph_ = false, has_told_ = false;
+  std::optional<std::string> killed_;
+};
+
+class Job {
+ public:
+  explicit Job(const std::vector<std::string>& words) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+      throw DeviceError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    const pid_t parent = ::getpid();
+    process_ = ::fork();
+    if (process_ == 0) become(arguments, ends[1], parent);
+    ::close(ends[1]);
+    errors_ = ends[0];
+    if (process_ < 0)
+      throw DeviceError(fmt::format("cannot start mpirun: {}", std::strerror(errno)));
+  }
+  ~Job() {
+    if (errors_ >= 0) ::close(errors_);
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  void send(int signal) const { ::kill(process_, signal); }
+  void end_all() const { ::kill(-process_, SIGKILL); }
+
+  /// What came on its standard error within a tenth of a second; nullopt when it has ended.
+  std::optional<std::string> hear() {
+    pollfd ready{.fd = errors_, .events = POLLIN, .revents = 0};
+    if (errors_ < 0 || ::poll(&ready, 1, 100) <= 0) return has_ended() ? std::nullopt : said("");
+    std::array<char, 4096> buffer{};
+    const ssize_t count = ::read(errors_, buffer.data(), buffer.size());
+    if (count > 0) return said({buffer.data(), static_cast<std::size_t>(count)});
+    ::close(std::exchange(errors_, -1));
+    while (!has_ended(true)) {
+    }
+    return std::nullopt;
+  }
+  int status() const { return status_; }
+
+ private:
+  static std::optional<std::string> said(std::string_view text) { return std::string{text}; }
+
+  // A group of its own: Ctrl-C is heard here, and passed on in our way.
+  [[noreturn]] static void become(const std::vector<char*>& arguments, int errors, pid_t parent) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(127);
+    const int nothing = ::open("/dev/null", O_RDONLY);
+    ::dup2(nothing, STDIN_FILENO);
+    ::dup2(errors, STDERR_FILENO);
+    for (const int each : {SIGINT, SIGTERM, SIGUSR1, SIGPIPE}) ::signal(each, SIG_DFL);
+    // Whoever starts this as root means it.
+    ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    ::execvp(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+
+  bool has_ended(bool waits = false) {
+    return ::waitpid(process_, &status_, waits ? 0 : WNOHANG) == process_;
+  }
+
+  pid_t process_ = -1;
+  int errors_ = -1, status_ = 0;
+};
+
+/// When to become less polite.
+class Deadlines {
+ public:
+  void begin() {
+    if (!since_) since_ = Clock::now();
+  }
+  void keep(const Job& job) {
+    if (!since_) return;
+    const auto taken = Clock::now() - *since_;
+    if (taken > std::chrono::seconds(8)) return job.end_all();
+    if (taken > std::chrono::seconds(6) && !std::exchange(asked_, true)) job.send(SIGTERM);
+  }
+
+ private:
+  std::optional<Clock::time_point> since_;
+  bool asked_ = false;
+};
+
+void tell_end(const Listener& listener, int status, bool interrupted) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && !interrupted) return;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const bool is_ours = code == 1 || code == 2 || code == 3 || code == 77;
+  if (listener.has_told()) throw ToldElsewhere(is_ours && !listener.killed() ? code : 3);
+  if (interrupted) throw DeviceError("stopped before the end");
+  if (listener.killed()) throw DeviceError(*listener.killed());
+  if (code == 127)
+    throw NothingToRunOn("mpirun cannot be started; install openmpi-bin, or leave --processes out");
+  throw DeviceError(
+      fmt::format("mpirun ended with code {}: {}", code,
+                  listener.first_words().empty() ? "it did not say why" : listener.first_words()));
+}
+
+}  // namespace
+
+bool start_under_mpirun(std::size_t processes, const std::string& more_words) {
+  if (is_a_process()) return false;
+  const InterruptGuard interrupt;
+  Job job(mpirun_words(processes, more_words));
+  Listener listener;
+  Deadlines deadlines;
+  bool interrupted = false;
+  while (const std::optional<std::string> text = job.hear()) {
+    listener.take(*text);
+    if (listener.has_told()) deadlines.begin();
+    if (interrupt.was_interrupted() && !std::exchange(interrupted, true)) {
+      deadlines.begin();
+      job.send(SIGUSR1);
+    }
+    deadlines.keep(job);
+  }
+  listener.finish();
+  tell_end(listener, job.status(), interrupted);
+  return true;
+}
+
+}  // namespace rehearse

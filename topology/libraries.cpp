@@ -1,0 +1,59 @@
+// Reading the table of libraries: the same keys as a machine's [library] and [[protocol]] have.
+#include "topology/libraries.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/error.hpp"
+#include "topology/document.hpp"
+#include "topology/fields.hpp"
+#include "topology/io_toml.hpp"
+
+namespace rehearse {
+
+namespace {
+
+Medium read_medium(const Member& member, Problems& problems) {
+  Fields fields{member.value.front(), fmt::format("[medium.{}]", member.key), problems};
+  Medium medium;
+  read_share(fields, "efficiency", medium.efficiency);
+  read_share(fields, "in_switch", medium.in_switch);
+  medium.latency = fields.time("latency").value_or(Time{});
+  fields.finish();
+  return medium;
+}
+
+LibraryTable read_table(std::string_view text, const std::string& file) {
+  const Value document = parse_toml_document(text, file);
+  Problems problems;
+  Fields fields{document, "the file", problems};
+  Topology holder;
+  read_protocols(fields, problems, holder);
+  LibraryTable table;
+  table.protocols = std::move(holder.protocols);
+  table.common.issue = fields.time("issue").value_or(Time{});
+  table.common.network_launch = fields.time("network_launch").value_or(Time{});
+  if (fields.any("piece")) table.common.piece = fields.bytes("piece").value_or(Bytes{});
+  read_share(fields, "ll_rate", table.ll_rate);
+  if (const Value* media = fields.table("medium"))
+    for (const Member& member : *media->table())
+      table.media.emplace(member.key, read_medium(member, problems));
+  fields.finish();
+  throw_if_any(std::move(problems));
+  return table;
+}
+
+LibraryTable& table() {
+  static LibraryTable instance =
+      read_table(library_files().front().toml, "topology/libraries.toml");
+  return instance;
+}
+
+}  // namespace
+
+const LibraryTable& library_table() { return table(); }
+
+void replace_library_table(std::string_view text, const std::string& file) {
+  table() = read_table(text, file);
+}
+
+}  // namespace rehearse
