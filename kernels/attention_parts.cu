@@ -60,12 +60,15 @@ __global__ void __launch_bounds__(block_size)
     const std::size_t head = i / s.width % s.key_heads, place = i / s.width / s.key_heads;
     const std::size_t batch = place / s.keys, key = place % s.keys;
     double sum = 0;
-    for (std::size_t h = head * shared; h < (head + 1) * shared; ++h)
-      for (std::size_t query = 0; query < s.queries; ++query) {
-        const std::size_t row = (batch * s.heads + h) * s.queries + query;
-        sum += wide(pairs[row * s.keys + key]) *
-               wide(x[((batch * s.queries + query) * s.heads + h) * s.width + i % s.width]);
-      }
+    const float* pair = pairs + (batch * s.heads + head * shared) * s.queries * s.keys + key;
+    const float* number = x + (batch * s.queries * s.heads + head * shared) * s.width + i % s.width;
+    for (std::size_t h = 0; h < shared; ++h) {
+      // Unrolled, it would keep 60 registers for addresses.
+#pragma unroll 1
+      for (std::size_t query = 0; query < s.queries; ++query, pair += s.keys)
+        sum += wide(*pair) * wide(number[query * s.heads * s.width]);
+      number += s.width;
+    }
     y[i] = static_cast<float>(sum);
   }
 }
@@ -76,14 +79,14 @@ __global__ void __launch_bounds__(block_size)
   const std::size_t end = query + 1 + s.keys;
   const std::size_t seen = !s.causal ? s.keys : end > s.queries ? end - s.queries : 0;
   float largest = -INFINITY;
-  for (std::size_t j = threadIdx.x; j < seen; j += block_size)
+  for (std::size_t j = threadIdx.x; j < seen; j += blockDim.x)
     largest = Larger{}(largest, s.scale * scores[begin + j]);
   largest = block_max(largest);
   double sum = 0;
-  for (std::size_t j = threadIdx.x; j < seen; j += block_size)
+  for (std::size_t j = threadIdx.x; j < seen; j += blockDim.x)
     sum += wide(expf(s.scale * scores[begin + j] - largest));
   sum = block_sum(sum);
-  for (std::size_t j = threadIdx.x; j < s.keys; j += block_size)
+  for (std::size_t j = threadIdx.x; j < s.keys; j += blockDim.x)
     probabilities[begin + j] =
         j < seen ? static_cast<float>(wide(expf(s.scale * scores[begin + j] - largest)) / sum)
                  : 0.0F;
@@ -94,10 +97,10 @@ __global__ void __launch_bounds__(block_size)
                                  const float* gradient, float* scores_gradient) {
   const std::size_t begin = blockIdx.x * s.keys;
   double all = 0;
-  for (std::size_t j = threadIdx.x; j < s.keys; j += block_size)
+  for (std::size_t j = threadIdx.x; j < s.keys; j += blockDim.x)
     all += wide(probabilities[begin + j]) * wide(gradient[begin + j]);
   all = block_sum(all);
-  for (std::size_t j = threadIdx.x; j < s.keys; j += block_size)
+  for (std::size_t j = threadIdx.x; j < s.keys; j += blockDim.x)
     scores_gradient[begin + j] = static_cast<float>(wide(s.scale) * wide(probabilities[begin + j]) *
                                                     (wide(gradient[begin + j]) - all));
 }
@@ -139,8 +142,8 @@ void attention_softmax(DeviceStream stream, const AttentionShape& shape,
                        std::span<const float> scores, std::span<float> probabilities) {
   ASSERT(scores.size() == pair_count(shape) && probabilities.size() == scores.size());
   if (scores.empty()) return;
-  launch(stream, {grid_of_rows(shape.score_rows())}, pair_softmax_kernel, shape, scores.data(),
-         probabilities.data());
+  launch(stream, row_launch({shape.score_rows(), shape.keys}), pair_softmax_kernel, shape,
+         scores.data(), probabilities.data());
 }
 
 void attention_softmax_backward(DeviceStream stream, const AttentionShape& shape,
@@ -149,7 +152,7 @@ void attention_softmax_backward(DeviceStream stream, const AttentionShape& shape
   ASSERT(probabilities.size() == pair_count(shape) && gradient.size() == probabilities.size());
   ASSERT(scores_gradient.size() == probabilities.size());
   if (probabilities.empty()) return;
-  launch(stream, {grid_of_rows(shape.score_rows())}, pair_softmax_backward_kernel, shape,
+  launch(stream, row_launch({shape.score_rows(), shape.keys}), pair_softmax_backward_kernel, shape,
          probabilities.data(), gradient.data(), scores_gradient.data());
 }
 

@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(block_size)
   const auto token =
       static_cast<std::size_t>(static_cast<std::int64_t>(tokens[blockIdx.x]) - first);
   float* row = y + blockIdx.x * shape.width;
-  for (std::size_t c = threadIdx.x; c < shape.width; c += block_size)
+  for (std::size_t c = threadIdx.x; c < shape.width; c += blockDim.x)
     row[c] = token < shape.rows ? table[token * shape.width + c] : outside;
 }
 
@@ -53,8 +53,8 @@ void embedding(DeviceStream stream, std::span<const float> table, RowShape table
                std::span<const Token> tokens, std::span<float> y, const WordsHere& words) {
   ASSERT(table.size() == table_shape.size() && y.size() == tokens.size() * table_shape.width);
   if (y.empty()) return;
-  launch(stream, {grid_of_rows(tokens.size())}, embedding_kernel, table.data(), table_shape,
-         words.first, words.outside, tokens.data(), y.data());
+  launch(stream, row_launch({tokens.size(), table_shape.width}), embedding_kernel, table.data(),
+         table_shape, words.first, words.outside, tokens.data(), y.data());
 }
 
 void embedding_backward(DeviceStream stream, std::span<const float> y_gradient,

@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(block_size)
     vocabulary_max_kernel(const float* logits, VocabularyPart part, float* largest) {
   const float* row = logits + blockIdx.x * part.shape.width;
   float most = -INFINITY;
-  for (std::size_t c = threadIdx.x; c < part.valid; c += block_size) most = Larger{}(most, row[c]);
+  for (std::size_t c = threadIdx.x; c < part.valid; c += blockDim.x) most = Larger{}(most, row[c]);
   most = block_max(most);
   if (threadIdx.x == 0) largest[blockIdx.x] = most;
 }
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(block_size)
   const float* row = logits + blockIdx.x * part.shape.width;
   const float most = largest[blockIdx.x];
   double powers = 0;
-  for (std::size_t c = threadIdx.x; c < part.valid; c += block_size)
+  for (std::size_t c = threadIdx.x; c < part.valid; c += blockDim.x)
     powers += wide(expf(row[c] - most));
   powers = block_sum(powers);
   if (threadIdx.x != 0) return;
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(block_size)
                               VocabularyPart part, float* probabilities) {
   const std::size_t begin = blockIdx.x * part.shape.width;
   const float most = largest[blockIdx.x], all = sum[blockIdx.x];
-  for (std::size_t c = threadIdx.x; c < part.shape.width; c += block_size)
+  for (std::size_t c = threadIdx.x; c < part.shape.width; c += blockDim.x)
     probabilities[begin + c] = c < part.valid ? expf(logits[begin + c] - most) / all : 0.0F;
 }
 
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(block_size)
   const std::size_t begin = blockIdx.x * part.shape.width;
   const std::size_t column = column_of(part, targets[blockIdx.x]);
   const auto scale = static_cast<float>(weight * state->loss_scale);
-  for (std::size_t c = threadIdx.x; c < part.shape.width; c += block_size)
+  for (std::size_t c = threadIdx.x; c < part.shape.width; c += blockDim.x)
     gradient[begin + c] = (probabilities[begin + c] - (c == column ? 1.0F : 0.0F)) * scale;
 }
 
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(block_size)
   const RowPowers powers = powers_of(row, width);
   const auto right = static_cast<std::size_t>(targets[blockIdx.x]);
   const auto scale = static_cast<float>(weight * state->loss_scale);
-  for (std::size_t c = threadIdx.x; c < count; c += block_size) {
+  for (std::size_t c = threadIdx.x; c < count; c += blockDim.x) {
     const float probability = expf(row[first + c] - powers.largest) / powers.sum;
     gradient[blockIdx.x * count + c] = (probability - (first + c == right ? 1.0F : 0.0F)) * scale;
   }
@@ -101,7 +101,7 @@ void vocabulary_max(DeviceStream stream, std::span<const float> logits, const Vo
                     std::span<float> largest) {
   ASSERT(logits.size() == part.shape.size() && largest.size() == part.shape.rows);
   if (largest.empty()) return;
-  launch(stream, {grid_of_rows(part.shape.rows)}, vocabulary_max_kernel, logits.data(), part,
+  launch(stream, row_launch(part.shape), vocabulary_max_kernel, logits.data(), part,
          largest.data());
 }
 
@@ -111,8 +111,8 @@ void vocabulary_sums(DeviceStream stream, std::span<const float> logits,
   ASSERT(logits.size() == part.shape.size() && targets.size() == part.shape.rows);
   ASSERT(target.size() == part.shape.rows && sum.size() == part.shape.rows);
   if (sum.empty()) return;
-  launch(stream, {grid_of_rows(part.shape.rows)}, vocabulary_sums_kernel, logits.data(),
-         targets.data(), largest.data(), part, target.data(), sum.data());
+  launch(stream, row_launch(part.shape), vocabulary_sums_kernel, logits.data(), targets.data(),
+         largest.data(), part, target.data(), sum.data());
 }
 
 void vocabulary_softmax(DeviceStream stream, std::span<const float> logits,
@@ -122,8 +122,8 @@ void vocabulary_softmax(DeviceStream stream, std::span<const float> logits,
   ASSERT(logits.size() == part.shape.size() && probabilities.size() == part.shape.size());
   ASSERT(target.size() == part.shape.rows && sum.size() == part.shape.rows);
   if (part.shape.size() > 0)
-    launch(stream, {grid_of_rows(part.shape.rows)}, vocabulary_softmax_kernel, logits.data(),
-           largest.data(), sum.data(), part, probabilities.data());
+    launch(stream, row_launch(part.shape), vocabulary_softmax_kernel, logits.data(), largest.data(),
+           sum.data(), part, probabilities.data());
   launch(stream, {}, vocabulary_losses_kernel, target.data(), sum.data(), part.shape.rows, losses);
 }
 
@@ -133,7 +133,7 @@ void vocabulary_gradient(DeviceStream stream, std::span<const float> probabiliti
   ASSERT(probabilities.size() == part.shape.size() && gradient.size() == part.shape.size());
   ASSERT(targets.size() == part.shape.rows);
   if (gradient.empty()) return;
-  launch(stream, {grid_of_rows(part.shape.rows)}, vocabulary_gradient_kernel, probabilities.data(),
+  launch(stream, row_launch(part.shape), vocabulary_gradient_kernel, probabilities.data(),
          targets.data(), weight, state, part, gradient.data());
 }
 
@@ -153,7 +153,7 @@ void class_gradient(DeviceStream stream, std::span<const float> logits,
   if (gradient.empty()) return;
   const std::size_t count = gradient.size() / shape.rows;
   ASSERT(gradient.size() == shape.rows * count && first + count <= shape.width);
-  launch(stream, {grid_of_rows(shape.rows)}, class_gradient_kernel, logits.data(), targets.data(),
+  launch(stream, row_launch(shape), class_gradient_kernel, logits.data(), targets.data(),
          shape.width, weight, state, first, count, gradient.data());
 }
 

@@ -2,8 +2,8 @@
 // strategies, and deep gradient compression and local SGD, on machines of 2, 4 and 8 of them,
 // leaves what the interpreter leaves. Collectives lowered to transfers, and NCCL's own.
 //
-// Every combination runs on every machine, each time under another seed; one of each kind runs
-// under 20 seeds. REHEARSE_ALL_SEEDS=1 in the environment runs every combination under 20 seeds.
+// Every combination runs on every machine, each time under another seed; three run under 20 seeds.
+// REHEARSE_ALL_SEEDS=1 in the environment runs every combination under 20 seeds.
 #include <cstdlib>
 
 #include "kernels/cuda_executor.hpp"
@@ -78,6 +78,10 @@ class CudaEquivalence : public testing::TestWithParam<Row> {};
 
 TEST_P(CudaEquivalence, LeavesWhatTheInterpreterLeaves) {
   SmallTraining training = training_of(GetParam());
+  // GPUs add in other orders than the interpreter, so gradients g differ by some 1e-9. The first step
+  // of Adam and LAMB is g / (|g| + epsilon): with an epsilon of 1e-8 a g that is almost 0 would have
+  // either sign. With 1e-3 an update changes by at most 1e3 times what g does.
+  training.numbers.epsilon = 1e-3;
   const TrainingResult wanted = train(training, 1);
   // Another place in the circle of seeds for each combination.
   const std::uint64_t place = std::hash<std::string>{}(GetParam().name);
