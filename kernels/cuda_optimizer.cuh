@@ -15,9 +15,14 @@ __device__ void store_copy(Narrow* copy, std::size_t i, float weight) {
   copy[i] = narrowed<Narrow>(weight);
 }
 
-// Most steps ask nothing more of the factors than that of the gradient.
+// Most steps ask nothing more of the factors than that of the gradient; LAMB's last has no gradient
+// any more.
 template <class Step>
 __device__ void correct(Step&, const StepFactors&) {}
+template <class Step>
+__device__ float factor_of(const Step&, const StepFactors& factors) {
+  return factors.gradient_factor;
+}
 
 // Four elements a thread and turn, a block apart: their loads are under way together, and any
 // alignment will do.
@@ -27,7 +32,7 @@ __global__ void __launch_bounds__(block_size)
                   float gradient_factor, Copy copy, std::size_t numbers) {
   if (factors != nullptr) {
     if (factors->is_finite == 0) return;
-    gradient_factor = factors->gradient_factor;
+    gradient_factor = factor_of(step, *factors);
     correct(step, *factors);
   }
   constexpr unsigned each = 4;

@@ -130,6 +130,17 @@ void CudaRun::check_communicators() {
     }
 }
 
+// Unless something behind the op has ended since it was last asked.
+void CudaRun::give_up_at(OpId id, std::size_t& ended) {
+  const auto is_over = [](const Moments& each) {
+    return cudaEventQuery(each.end.get()) == cudaSuccess;
+  };
+  const auto now = static_cast<std::size_t>(std::ranges::count_if(moments_, is_over));
+  if (now <= std::exchange(ended, now))
+    throw DeviceError(fmt::format("{} has not ended, and nothing else has for {} ms",
+                                  program_.describe(id), options_.patience.count()));
+}
+
 // Asks instead of waiting: a collective whose partner is lost never ends, but its communicator
 // learns of it. Patience counts while this process runs: one that was stopped for a while has not
 // waited.
@@ -138,7 +149,7 @@ void CudaRun::finish() {
   constexpr Clock::duration most = std::chrono::milliseconds{100};
   Clock::time_point asked = Clock::now();
   Clock::duration waited{};
-  std::size_t asked_for = 0;
+  std::size_t asked_for = 0, ended = 0;
   for (std::size_t i = 0; i < program_.size();) {
     const cudaError_t state = cudaEventQuery(moments_[i].end.get());
     if (state == cudaSuccess) {
@@ -154,10 +165,10 @@ void CudaRun::finish() {
     const Clock::time_point now = Clock::now();
     waited += std::min(now - asked, most);
     asked = now;
-    if (waited > options_.patience)
-      throw DeviceError(fmt::format("{} has not ended, and nothing else has for {} ms",
-                                    program_.describe(static_cast<OpId>(i)),
-                                    options_.patience.count()));
+    if (waited > options_.patience) {
+      give_up_at(static_cast<OpId>(i), ended);
+      waited = {};
+    }
     // NCCL has threads of its own; but on a busy machine each turn given away is milliseconds.
     if (++asked_for % 64 == 0) std::this_thread::yield();
   }

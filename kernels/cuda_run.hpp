@@ -62,6 +62,7 @@ class CudaRun {
   Arrival& arrival_of(const Lane& lane, int device, std::size_t staging_bytes);
   std::span<const CommunicatorHandle> communicators_of(const std::vector<Rank>& group);
   void check_communicators();
+  void give_up_at(OpId id, std::size_t& ended);
 
   const Program& program_;
   const CudaMemory& memory_;

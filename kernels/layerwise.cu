@@ -76,6 +76,7 @@ struct LambApply {
     return w - rate * *ratio * update;
   }
 };
+__device__ float factor_of(const LambApply&, const StepFactors&) { return 1; }
 
 __global__ void __launch_bounds__(block_size)
     lamb_update_kernel(Lamb lamb, BiasCorrection correction, const StepFactors* factors,

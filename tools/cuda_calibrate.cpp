@@ -158,10 +158,19 @@ class CudaCalibrator {
             route, {}, [&](LinkId id) { return what_.topology[id].bandwidth.count(); })];
         if (!known.insert(link.kind).second) continue;
         add_rows(both, fit_both);
-        profile_.calibration.links.push_back(
-            {link.kind, 1 / std::max(fit_both.slope, 1e-15) / link.bandwidth.count(),
-             Time::round(Seconds{fit_both.intercept / static_cast<double>(route.size())})});
+        add_link(link, fit_both, route.size());
       }
+  }
+
+  void add_link(const Link& link, const LineFit& fit, std::size_t hops) {
+    const double share = 1 / std::max(fit.slope, 1e-15) / link.bandwidth.count();
+    if (share > 100) {
+      note("{}: {} bytes are too few to tell a bandwidth: take a greater --largest",
+           to_string(link.kind), what_.largest.count());
+      return;
+    }
+    profile_.calibration.links.push_back(
+        {link.kind, share, Time::round(Seconds{fit.intercept / static_cast<double>(hops)})});
   }
 
   void measure_device() {

@@ -128,11 +128,23 @@ TEST_F(CudaCommands, MistakesAreOneLineAndExitCode2) {
   }
 }
 
+// Emulated devices, the driver's answer where CUDA is told to see none, and CUDA itself.
 TEST_F(CudaCommands, WithoutADeviceNothingRuns) {
-  const Outcome done = shell("REHEARSE_EMULATED='devices=0' " REHEARSE_EMULATED_BINARY " run " +
-                             path("scenario.toml") + " --backend cuda");
-  EXPECT_EQ(done.exit_code, 77) << done.text;
-  EXPECT_EQ(std::ranges::count(done.text, '\n'), 1) << done.text;
+  const std::string run = " run " + path("scenario.toml") + " --backend cuda";
+  const std::string calibrate =
+      " calibrate --backend cuda --cluster " + path("machine.toml") + " -o " + path("profile.toml");
+  const auto with_cuda = std::filesystem::path(REHEARSE_BINARY).parent_path() / "rehearse-cuda";
+  std::vector<std::string> programs{"REHEARSE_EMULATED='devices=0' " REHEARSE_EMULATED_BINARY,
+                                    "CUDA_VISIBLE_DEVICES= $R"};
+  if (std::filesystem::exists(with_cuda))
+    programs.push_back("CUDA_VISIBLE_DEVICES= " + with_cuda.string());
+  for (const std::string& program : programs)
+    for (const std::string& words : {run, calibrate}) {
+      const Outcome done = shell(program + words);
+      EXPECT_EQ(done.exit_code, 77) << program << "\n" << done.text;
+      EXPECT_EQ(std::ranges::count(done.text, '\n'), 1) << done.text;
+    }
+  EXPECT_FALSE(std::filesystem::exists(path("profile.toml")));
 }
 
 }  // namespace
