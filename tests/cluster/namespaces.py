@@ -26,6 +26,14 @@ def run(*words, check=True, quiet=True):
                           stderr=subprocess.DEVNULL if quiet and not check else None)
 
 
+def process_name(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 class Cluster:
     """Hosts h0, h1, …, in racks of `hosts_a_rack`; torn down whatever happens."""
 
@@ -59,6 +67,8 @@ class Cluster:
         # A connection that was idle for a while keeps its window, as within a training job.
         run("ip", "netns", "exec", name, "sysctl", "-q", "net.ipv4.tcp_slow_start_after_idle=0",
             check=False)
+        # Daemons of a host that is cut off give up after seconds.
+        run("ip", "netns", "exec", name, "sysctl", "-q", "net.ipv4.tcp_retries2=4", check=False)
 
     def switch(self, name):
         self.namespace(name)
@@ -111,26 +121,51 @@ class Cluster:
                        "sh -c 'hostname \"$0\"; exec sh -c \"$1\"' \"$host\" \"$*\"\n")
         os.chmod(self.agent, 0o755)
 
-    def mpirun(self, hosts, command, timeout=300, **options):
-        """Runs a command with one rank on each of the hosts; mpirun itself on the first."""
-        addresses = ",".join(self.address(h) for h in hosts)
-        words = [*self.first, "ip", "netns", "exec", self.host(hosts[0]), "unshare", "--uts", "sh", "-c",
-                 "hostname \"$0\"; exec \"$@\"", self.host(hosts[0]), "mpirun", "--host", addresses,
-                 "-n", str(len(hosts)), "--oversubscribe", "--bind-to", "none",
-                 "--mca", "plm_rsh_agent", self.agent, "--mca", "btl", "tcp,self",
-                 "--mca", "btl_tcp_if_include", "10.77.0.0/24",
-                 "--mca", "oob_tcp_if_include", "10.77.0.0/24",
-                 # Small socket buffers: what waits, waits in the sender, and no queue of a switch
-                 # grows long enough to hold up others or to drop.
-                 "--mca", "btl_tcp_sndbuf", "131072", "--mca", "btl_tcp_rcvbuf", "131072",
-                 # No rendezvous: its answer would stand behind all that goes the same way.
-                 "--mca", "btl_tcp_eager_limit", EAGER, "--mca", "btl_tcp_rndv_eager_limit", EAGER,
-                 "--mca", "btl_tcp_max_send_size", EAGER,
-                 "--mca", "mpi_yield_when_idle", "1", *command]
+    def words_for_mpirun(self, hosts):
+        """What mpirun needs to start one rank on each of the hosts."""
+        return ["--host", ",".join(self.address(h) for h in hosts), "--oversubscribe", "--bind-to",
+                "none", "--mca", "plm_rsh_agent", self.agent, "--mca", "btl", "tcp,self",
+                "--mca", "btl_tcp_if_include", "10.77.0.0/24",
+                "--mca", "oob_tcp_if_include", "10.77.0.0/24",
+                # Small socket buffers: what waits, waits in the sender, and no queue of a switch
+                # grows long enough to hold up others or to drop.
+                "--mca", "btl_tcp_sndbuf", "131072", "--mca", "btl_tcp_rcvbuf", "131072",
+                # No rendezvous: its answer would stand behind all that goes the same way.
+                "--mca", "btl_tcp_eager_limit", EAGER, "--mca", "btl_tcp_rndv_eager_limit", EAGER,
+                "--mca", "btl_tcp_max_send_size", EAGER,
+                "--mca", "mpi_yield_when_idle", "1"]
+
+    def start(self, host, command, **options):
+        """A command on one of the hosts, ahead of others of this machine."""
+        words = [*self.first, "ip", "netns", "exec", self.host(host), "unshare", "--uts", "sh",
+                 "-c", "hostname \"$0\"; exec \"$@\"", self.host(host), *command]
         environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1",
                            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TMPDIR=self.folder)
-        return subprocess.run(words, text=True, capture_output=True, timeout=timeout,
-                              env=environment, check=False, **options)
+        return subprocess.Popen(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env=environment, **options)
+
+    def mpirun(self, hosts, command, timeout=300):
+        """Runs a command with one rank on each of the hosts; mpirun itself on the first."""
+        job = self.start(hosts[0], ["mpirun", "-n", str(len(hosts)), *self.words_for_mpirun(hosts),
+                                    *command])
+        try:
+            out, err = job.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            raise
+        return subprocess.CompletedProcess(job.args, job.returncode, out, err)
+
+    def processes(self, host, name):
+        """The numbers of a host's processes of that name."""
+        listed = subprocess.run(("ip", "netns", "pids", self.host(host)), text=True,
+                                capture_output=True, check=False).stdout.split()
+        return [int(pid) for pid in listed if process_name(pid) == name]
+
+    def cut_off(self, host):
+        run("ip", "-n", self.host(host), "link", "set", "eth0", "down")
+
+    def connect(self, host):
+        run("ip", "-n", self.host(host), "link", "set", "eth0", "up")
 
     def tear_down(self):
         for name in reversed(self.made):
