@@ -1,6 +1,8 @@
 // Slices by name, and the calls that every kind of layer needs.
 #include "strategies/numbers/site.hpp"
 
+#include <algorithm>
+
 #include "sim/assert.hpp"
 
 namespace rehearse {
@@ -16,10 +18,30 @@ void CallList::add(Kernel kernel, std::initializer_list<Slice> operands, const S
                     .numbers = numbers});
 }
 
+void CallList::append(const CallList& more) {
+  accesses_.insert(accesses_.end(), more.accesses_.begin(), more.accesses_.end());
+  calls_.insert(calls_.end(), more.calls_.begin(), more.calls_.end());
+}
+
 void CallList::cast(const Slice& x, const Slice& y, Precision narrow) {
   add(Kernel::scale, {x, y}, {}, {1});
   calls_.back().narrow = narrow;
   calls_.back().narrow_operands = x.size < y.size ? 1 : 2;
+}
+
+void bind_pieces(PieceSite& site, std::string_view name) {
+  const LayerKind kind = site.layer().kind;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find('+', at), name.size());
+    const std::string_view piece = name.substr(at, end - at);
+    if (kind == LayerKind::dense)
+      bind_dense(site, piece);
+    else if (kind == LayerKind::block)
+      bind_block(site, piece);
+    else
+      bind_end(site, piece);
+    at = end + 1;
+  }
 }
 
 Slice PieceSite::tensor(std::string_view name, std::int64_t numbers) {

@@ -25,6 +25,7 @@ class CallList {
            const Numbers& numbers = {});
   /// y = x, where one of the two is stored in 16 bits.
   void cast(const Slice& x, const Slice& y, Precision narrow);
+  void append(const CallList& more);
   std::span<const Access> accesses() const { return accesses_; }
   std::span<const KernelCall> calls() const { return calls_; }
   bool empty() const { return calls_.empty(); }
@@ -126,6 +127,10 @@ class PieceSite {
   bool again_, backward_;
   std::optional<std::uint32_t> parameters_of_;  // another layer than this
 };
+
+/// Binds the kernels of an op of a layer by its name: fused ones, joined by '+', run one after the
+/// other.
+void bind_pieces(PieceSite& site, std::string_view name);
 
 /// Binds a kernel of a layer; the data of an exchange of one. `piece` is its
 /// name.
