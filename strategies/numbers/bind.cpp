@@ -37,6 +37,8 @@ class Binder {
         ownership_{plan, step_, model_.layout} {
     model_.gradients_apart = plan.scenario.parallelism.zero_stage >= 2 && ownership_.is_cut() &&
                              plan.schedule.microbatches > 1;
+    model_.dropout = plan.scenario.training.dropout;
+    model_.seed = numbers.seed;
     count_ = static_cast<std::int64_t>(plan.batch.global) * sample_length(model_);
     model_.sample_weight = 1 / static_cast<double>(count_);
   }
@@ -73,6 +75,11 @@ class Binder {
            step_.tags[index(id)].microbatch;
   }
 
+  std::int64_t first_sample(const Coordinates& at, std::uint32_t microbatch) const {
+    return (static_cast<std::int64_t>(at.data) * plan_.schedule.microbatches + microbatch) *
+           model_.how.micro_batch;
+  }
+
   PieceSite site(OpId id, Rank rank) {
     const OpNote& note = step_.notes[index(id)];
     const OpTag& tag = step_.tags[index(id)];
@@ -80,9 +87,15 @@ class Binder {
     const bool backward = tag.phase != Phase::forward;
     const bool again =
         backward && model_.recompute == Recompute::full && plan_.pieces[layer].recomputes;
-    return {
-        model_,
-        {rank, plan_.placement.coordinates(rank).tensor, layer, microbatch(id), again, backward}};
+    const Coordinates at = plan_.placement.coordinates(rank);
+    return {model_,
+            {.rank = rank,
+             .tensor_place = at.tensor,
+             .layer = layer,
+             .microbatch = microbatch(id),
+             .again = again,
+             .backward = backward,
+             .first_sample = first_sample(at, tag.microbatch)}};
   }
 
   UpdateSite update_site(Rank rank) {
@@ -274,8 +287,7 @@ class Binder {
                 .tensor_place = at.tensor,
                 .microbatch = step * microbatches + m,
                 .step = step,
-                .first_sample = (static_cast<std::int64_t>(at.data) * microbatches + m) *
-                                model_.how.micro_batch},
+                .first_sample = first_sample(at, m)},
                first, bound);
   }
 

@@ -56,6 +56,8 @@ class ServerBinder {
     const auto all = static_cast<std::int64_t>(step.batch.global) * sample_length(model_);
     const bool waits = plan.how.mode == ServerMode::synchronous;
     loss_count_ = all;
+    model_.dropout = step.scenario.training.dropout;
+    model_.seed = numbers.seed;
     model_.sample_weight =
         (waits ? 1.0 : static_cast<double>(plan.workers.size())) / static_cast<double>(all);
   }
@@ -90,6 +92,11 @@ class ServerBinder {
   }
   std::uint32_t microbatches() const { return static_cast<std::uint32_t>(plan_.microbatches); }
 
+  std::int64_t first_sample(std::uint32_t worker, std::uint32_t microbatch) const {
+    return (static_cast<std::int64_t>(worker) * microbatches() + microbatch) *
+           model_.how.micro_batch;
+  }
+
   CallList calls_of(const ServerNote& note) {
     if (note.work > Work::backward) return serve(note);
     CallList calls;
@@ -99,6 +106,9 @@ class ServerBinder {
       pass(note, first, true, plan_.buckets[note.bucket].layers, calls);
     } else if (note.work == Work::backward) {
       pass(note, first + microbatches() - 1, false, plan_.buckets[note.bucket].layers, calls);
+      // The worker's own steps: masks are others in the next one.
+      if (note.bucket + 1 == plan_.buckets.size())
+        calls.add(Kernel::count_step, {model_.buffers.of_rank("state", Bytes{64})});
     } else {
       std::vector<std::uint32_t> all(model_.layout.layers());
       for (std::uint32_t l = 0; l < all.size(); ++l) all[l] = model_.layout.layers() - 1 - l;
@@ -119,7 +129,13 @@ class ServerBinder {
       const std::uint32_t layer = layers[forward ? layers.size() - 1 - i : i];
       const bool again =
           !forward && model_.recompute == Recompute::full && step_.pieces[layer].recomputes;
-      PieceSite site{model_, {plan_.workers[note.worker], 0, layer, microbatch, again, !forward}};
+      PieceSite site{model_,
+                     {.rank = plan_.workers[note.worker],
+                      .layer = layer,
+                      .microbatch = microbatch,
+                      .again = again,
+                      .backward = !forward,
+                      .first_sample = first_sample(note.worker, microbatch % microbatches())}};
       const std::size_t place = forward ? layer : model_.layout.layers() - 1 - layer;
       for (std::uint32_t k = place == 0 ? 0 : tape.layer_end[place - 1]; k < tape.layer_end[place];
            ++k)
@@ -192,8 +208,7 @@ class ServerBinder {
                    {.rank = rank,
                     .microbatch = step * microbatches() + m,
                     .step = step,
-                    .first_sample = (static_cast<std::int64_t>(w) * microbatches() + m) *
-                                    model_.how.micro_batch},
+                    .first_sample = first_sample(w, m)},
                    first, bound);
     for (std::uint32_t l = 0; l < model_.layout.layers(); ++l)
       for (std::uint32_t t = 0; t < model_.layout.tensors(l).size(); ++t)

@@ -25,6 +25,8 @@ void check_model(const StepPlan& plan, const Workload& workload, Problems& probl
   const auto tensor = static_cast<std::int64_t>(plan.scenario.parallelism.tensor);
   problems.add(workload.sample == SampleKind::image,
                "there are no kernels for convolutions; train an MLP or a transformer");
+  problems.add(workload.sample == SampleKind::vector && plan.scenario.training.dropout > 0,
+               "an MLP of ours has no dropout between its layers; set dropout to 0");
   if (workload.sample != SampleKind::sequence) return;
   problems.add(m.experts > 0, "there are no kernels for routers and experts");
   problems.add(m.norm_after || m.pretraining_heads || m.token_types > 0,
@@ -46,8 +48,6 @@ void check_training(const Training& training, Problems& problems) {
   problems.add(training.autocast, "autocast is for 16 bits, and numbers are run in fp32");
   problems.add(training.loss_scaling != LossScaling::none,
                "loss scaling is for fp16, and numbers are run in fp32");
-  problems.add(training.dropout > 0,
-               "dropout would make every layout another training; set it to 0");
 }
 
 void check_parallelism(const StepPlan& plan, Problems& problems) {

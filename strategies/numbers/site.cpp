@@ -78,6 +78,22 @@ Slice PieceSite::own(const Slice& whole) const {
   return Cut{whole, static_cast<std::size_t>(how().tensor)}[place_];
 }
 
+void PieceSite::dropout(const Slice& x, const Slice& y, const Mask& mask) {
+  constexpr std::int64_t masks = std::int64_t{1} << 62;  // their streams
+  calls.add(Kernel::dropout, {x, loss_state(), y},
+            {static_cast<std::int64_t>(model_.seed), masks + 4 * layer_ + mask.place,
+             first_sample_ * mask.stride + mask.first, mask.block, mask.stride},
+            {model_.dropout});
+}
+
+void PieceSite::drop_rows(const Slice& x, const Slice& y, std::int64_t place) {
+  const std::int64_t sample = how().seq_length * transformer().hidden, here = x.size.count() / 4;
+  const std::int64_t whole = how().micro_batch * sample;
+  // Own rows lie one behind the other, whichever samples they are of.
+  const std::int64_t first = here < whole ? static_cast<std::int64_t>(place_) * here : 0;
+  dropout(x, y, {place, first, here, sample});
+}
+
 Slice PieceSite::parameter(std::string_view name) {
   return model_.buffers.state(StateKind::parameters, model_.layout.run(parameters_layer(), name));
 }

@@ -58,15 +58,22 @@ SmallTraining training_of(const Row& row) {
 
 // What one device leaves.
 const TrainingResult& reference(Model model, const Scenario& scenario) {
-  static std::map<std::tuple<Model, OptimizerKind, double, std::size_t>, TrainingResult> known;
+  static std::map<std::tuple<Model, OptimizerKind, double, std::size_t, double, bool>,
+                  TrainingResult>
+      known;
   const std::size_t batch = scenario.training.global_batch_size;
   const double clip = scenario.training.clip_grad.value_or(-1);
-  const auto [slot, is_new] = known.try_emplace({model, scenario.training.optimizer, clip, batch});
+  const double dropout = scenario.training.dropout;
+  const bool flash = scenario.training.flash_attention || dropout == 0;
+  const auto [slot, is_new] =
+      known.try_emplace({model, scenario.training.optimizer, clip, batch, dropout, flash});
   if (is_new) {
     SmallTraining training = on_one_device(model, scenario.training.optimizer);
     Training& how = training.scenario.training;
     how.clip_grad = scenario.training.clip_grad;
     how.global_batch_size = how.micro_batch_size = batch;
+    how.dropout = dropout;
+    how.flash_attention = flash;
     slot->second = train(training, steps);
   }
   return slot->second;
@@ -121,6 +128,10 @@ Change clip(double norm) {
   return [=](Scenario& s) { s.training.clip_grad = norm; };
 }
 
+Change dropping() {
+  return [](Scenario& s) { s.training.dropout = 0.1; };
+}
+
 // clang-format off
 std::vector<Row> mlp_rows() {
   using enum OptimizerKind;
@@ -156,6 +167,15 @@ std::vector<Row> gpt_rows() {
     {"gpt_tp2", gpt, 2, 4, {tensor()}},
     {"gpt_tp4", gpt, 4, 8, {tensor(4)}},
     {"gpt_tp2_sequence", gpt, 2, 2, {sequence()}},
+    {"gpt_dropout_dp2_accumulating", gpt, 2, 2, {dropping()}},
+    {"gpt_dropout_tp2_sequence", gpt, 2, 2, {dropping(), sequence()}},
+    {"gpt_dropout_probabilities_tp2", gpt, 2, 4, {dropping(), in_parts(), tensor()}},
+    {"gpt_dropout_selective_tp2", gpt, 2, 2,
+     {dropping(), in_parts(), sequence(), recompute(Recompute::selective)}},
+    {"gpt_dropout_tp2_pp2_dp2_recompute", gpt, 8, 1,
+     {dropping(), sequence(), pipeline("1F1B"), overlap(), recompute(Recompute::full)}},
+    {"gpt_dropout_fused", gpt, 2, 2, {dropping(), in_parts(), [](Scenario& s) {
+       s.training.fusion = Fusion::elementwise; }}},
     {"gpt_gpipe", gpt, 2, 1, {pipeline("GPipe")}},
     {"gpt_1f1b", gpt, 2, 1, {pipeline("1F1B")}},
     {"gpt_pp4_1f1b", gpt, 4, 1, {pipeline("1F1B", 1, 4)}},
@@ -199,6 +219,8 @@ std::vector<Row> llama_rows() {
     {"llama_zero2_accumulating", llama, 2, 1, {zero(2)}},
     {"llama_zero2_overlap", llama, 4, 1, {zero(2), overlap()}},
     {"llama_zero2_shards_and_copies", llama, 4, 2, {zero(2, 2)}},
+    {"llama_dropout_zero3_recomputing", llama, 2, 2, {dropping(), zero(3), overlap(), full}},
+    {"llama_dropout_zbv", llama, 2, 1, {dropping(), pipeline("ZBVZeroBubble")}},
     {"llama_zero3", llama, 4, 2, {zero(3)}},
     {"llama_zero3_overlap_accumulating", llama, 2, 1, {zero(3), overlap(), [](Scenario& s) {
        s.parallelism.prefetch_layers = 2; }}},
