@@ -173,9 +173,10 @@ Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
 StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Workload& workload,
                                              const Detail& detail) {
   StepPlan what = plan(scenario, workload, detail.microbatches);
-  const bool transfers = detail.grain == Grain::kernels && shows_transfers(what);
-  const LowerOptions options{
-      .grain = detail.grain, .fold = detail.fold, .count_links = detail.count_links};
+  const bool transfers = shows_transfers(what);
+  const LowerOptions options{.grain = transfers ? Grain::kernels : detail.grain,
+                             .fold = detail.fold,
+                             .count_links = detail.count_links};
   Run run = transfers ? simulate_transfers(what, options) : simulate(what, options);
   Prediction told = tell(run, Accounts(run.step, run.timeline), what);
   return {std::move(told), std::move(run.step), std::move(run.timeline)};

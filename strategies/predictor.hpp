@@ -31,7 +31,7 @@ class StepPredictor {
                 Crowds crowds = Crowds::by_transfers);
 
   struct Detail {
-    Grain grain = Grain::kernels;
+    Grain grain = Grain::kernels;  // also in place of blocks where every transfer is shown
     bool fold = true;
     std::size_t microbatches = 0;  // in place of the scenario's; 0: those
     bool count_links = false;      // what every link carries: StepProgram::link_bytes

@@ -92,12 +92,11 @@ std::optional<Accelerator::MeasuredGemm> read_measured(const Value& table, Probl
     return static_cast<std::int64_t>(fields.count(key, 1, longest_dimension).value_or(1));
   };
   Accelerator::MeasuredGemm gemm;
-  constexpr std::size_t most = std::size_t{1} << 62;
   if (is_gemm) {
     gemm.shape = {.m = side("m"), .n = side("n"), .k = side("k"), .batch = side("batch")};
   } else {
-    gemm.shape.n = static_cast<std::int64_t>(fields.count("traffic", 1, most).value_or(1));
-    gemm.shape.k = static_cast<std::int64_t>(fields.count("flops", 0, most).value_or(0));
+    gemm.shape.n = static_cast<std::int64_t>(fields.count("traffic", 1).value_or(1));
+    gemm.shape.k = static_cast<std::int64_t>(fields.count("flops").value_or(0));
   }
   if (const auto precision = fields.choice("precision", precision_words))
     gemm.shape.precision = static_cast<Precision>(*precision);

@@ -27,11 +27,12 @@ Reading<std::size_t> read_count(const Value& value, std::string_view key, std::s
                                 std::size_t most) {
   const std::int64_t* whole = std::get_if<std::int64_t>(&value.data);
   if (!whole) return {{}, wrong_type(key, value, "a whole number")};
-  if (*whole < 0 || static_cast<std::size_t>(*whole) < least)
+  // Not std::size_t, which has 32 bits in the lab.
+  const auto count = static_cast<std::uint64_t>(*whole);
+  if (*whole < 0 || count < least)
     return {{}, fmt::format("'{}' must be at least {}, not {}", key, least, *whole)};
-  if (static_cast<std::size_t>(*whole) > most)
-    return {{}, fmt::format("'{}' must be at most {}, not {}", key, most, *whole)};
-  return {static_cast<std::size_t>(*whole), {}};
+  if (count > most) return {{}, fmt::format("'{}' must be at most {}, not {}", key, most, *whole)};
+  return {static_cast<std::size_t>(count), {}};
 }
 
 Reading<double> read_number(const Value& value, std::string_view key) {

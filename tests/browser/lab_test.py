@@ -84,7 +84,7 @@ def test_every_lesson_shows_what_predict_prints(lab, native, size):
                 value = move(page, field, place)
                 assert page.inner_text("#errors") == "", (file.stem, key, value)
                 told = native.predict(file, [f"{key}={value}"])
-                assert step_of(page) == told, (file.stem, key, value)
+                assert step_of(page) == told, (file.stem, key, value, step_of(page), told)
                 compared += 1
                 changes |= {"number"} if told != first else set()
                 changes |= {"picture"} if page.inner_html("#picture") != drawn else set()
