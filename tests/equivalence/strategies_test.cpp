@@ -3,6 +3,8 @@
 // 20 steps.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "tests/equivalence/lossless_rows.hpp"
