@@ -71,13 +71,13 @@ error = 0.1
 kind = "network"
 latency = "5us"
 overhead = "90us"
-piece = "4KiB"
+piece = "4MiB"
 )";
   const Calibration read = parse_calibration(text, "two.toml");
   EXPECT_EQ(parse_calibration(to_toml(read), "again.toml"), read);
-  const Topology machine = apply(read, load_cluster("dgx-h100", {}));
-  EXPECT_EQ(machine.library.piece, 4_KiB);
-  const Topology before = load_cluster("dgx-h100", {});
+  const Topology machine = apply(read, load_cluster("dgx-h100", {.nodes = 2}));
+  EXPECT_EQ(machine.library.piece, 4_MiB);  // NCCL's own are shorter
+  const Topology before = load_cluster("dgx-h100", {.nodes = 2});
   ASSERT_FALSE(machine.protocols.empty());
   for (std::size_t i = 0; i < machine.protocols.size(); ++i) {
     const Protocol was = i < before.protocols.size() ? before.protocols[i] : Protocol{};
