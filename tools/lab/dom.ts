@@ -20,7 +20,8 @@ const drawn = new Set(["svg", "g", "title", "desc", "style", "rect", "line", "ci
 const entities: Record<string, string> = { lt: "<", gt: ">", amp: "&", quot: '"', "#39": "'" };
 
 function plain(text: string): string {
-  return text.includes("&") ? text.replace(/&(#?\w+);/g, (all, name) => entities[name] ?? all) : text;
+  if (!text.includes("&")) return text;
+  return text.replace(/&(#?\w+);/g, (all, name) => entities[name] ?? all);
 }
 
 /** A picture of the simulator's own writer (tools/report/svg.cpp), element by element, and of its
@@ -58,8 +59,8 @@ export function inline(words: string): Child[] {
   return words.split("`").map((part, i) => (i % 2 ? element("code", {}, part) : part));
 }
 
-/** When nothing else is to be done; where the browser cannot tell, soon. `task` is told for how many
-    milliseconds it may go on. */
+/** When nothing else is to be done; where the browser cannot tell, soon. `task` is told for how
+    many milliseconds it may go on. */
 export function when_idle(task: (milliseconds: number) => void): void {
   if ("requestIdleCallback" in window)
     window.requestIdleCallback((idle) => task(idle.timeRemaining()), { timeout: 500 });
