@@ -9,6 +9,8 @@ namespace rehearse {
 void run_end(Kernel kernel, CallOperands& operands);
 /// Sparse gradients.
 void run_compression(Kernel kernel, CallOperands& operands);
+/// Dropout and dynamic loss scaling.
+void run_regular(Kernel kernel, CallOperands& operands);
 /// Norms of gradients and optimizers.
 void run_update(Kernel kernel, CallOperands& operands);
 

@@ -148,7 +148,8 @@ void run(Kernel kernel, CallOperands& x) {
       return kernel < Kernel::embedding     ? run_attention(kernel, x)
              : kernel < Kernel::add_squares ? run_end(kernel, x)
              : kernel < Kernel::dgc_clip    ? run_update(kernel, x)
-                                            : run_compression(kernel, x);
+             : kernel < Kernel::dropout     ? run_compression(kernel, x)
+                                            : run_regular(kernel, x);
   }
 }
 

@@ -68,8 +68,12 @@ constexpr std::array entries{
     KernelEntry{"dgc_sort", "rw"},
     KernelEntry{"dgc_select", "mmrw"},
     KernelEntry{"dgc_add", "rm"},
+    KernelEntry{"dropout", "rrw"},
+    KernelEntry{"find_not_finite", "rm"},
+    KernelEntry{"take_finite", "rm"},
+    KernelEntry{"adjust_loss_scale", "m"},
 };
-static_assert(entries.size() == static_cast<std::size_t>(Kernel::dgc_add) + 1);
+static_assert(entries.size() == static_cast<std::size_t>(Kernel::adjust_loss_scale) + 1);
 
 }  // namespace
 

@@ -70,6 +70,10 @@ enum class Kernel : std::uint16_t {
   dgc_sort,             // keys sorted by a byte; which of the four
   dgc_select,           // velocity accumulated sorted_keys packet; whether velocities are masked
   dgc_add,              // packets sum; ranks
+  dropout,              // x state y; seed stream first block stride; probability
+  find_not_finite,      // x flag: 1 where any number is infinite or NaN, else what it was
+  take_finite,          // flag state
+  adjust_loss_scale,    // state; good steps before it grows; growth backoff least largest
 };
 
 struct KernelEntry {

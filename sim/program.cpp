@@ -104,7 +104,6 @@ void Program::bind_compute(OpId id, std::span<const Access> accesses,
   const Op& op = (*this)[id];
   ASSERT(op.kind == WorkKind::compute);
   ComputeWork& work = computes_[op.work];
-  ASSERT(work.accesses_begin == work.accesses_end);
   work.accesses_begin = static_cast<std::uint32_t>(accesses_.size());
   accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
   work.accesses_end = static_cast<std::uint32_t>(accesses_.size());

@@ -1,9 +1,6 @@
 // Steps are emitted one after another, and in each of them worker by worker; who is served first is
 // the engine's business. Buffers are those of a real run, so that verify() can say that nobody
-// reads what another may be writing:
-//
-//   worker   0 gradients   1 parameters
-//   server   2 parameters and state   3 inboxes, one for each worker   4 outboxes   5 sums
+// reads what another may be writing.
 #include "strategies/parameter_server.hpp"
 
 #include <algorithm>
@@ -20,12 +17,16 @@ namespace rehearse {
 
 namespace {
 
-constexpr Buffer gradients{0}, parameters{1}, state{2}, inbox{3}, outbox{4}, sums{5};
+constexpr Buffer gradients = ServerBuffers::gradients, parameters = ServerBuffers::parameters,
+                 state = ServerBuffers::state, inbox = ServerBuffers::inbox,
+                 outbox = ServerBuffers::outbox, sums = ServerBuffers::sums;
+using Work = ServerNote::Work;
 
 class ServerLowering {
  public:
-  ServerLowering(const ServerPlan& plan, Routing& routing, bool fold)
+  ServerLowering(const ServerPlan& plan, Routing& routing, bool fold, bool notes)
       : plan_{plan},
+        notes_{notes},
         waits_{plan.how.mode == ServerMode::synchronous},
         payload_{message_protocol(routing.topology()).payload},
         weather_{plan.imperfection, routing.topology().rank_count()},
@@ -55,6 +56,7 @@ class ServerLowering {
       for (std::uint32_t w = 0; w < workers; ++w) answer(w);
       if (plan_.how.mode == ServerMode::bounded) note_progress();
     }
+    if (notes_) out_.notes.resize(out_.program.size());
     return std::move(out_);
   }
 
@@ -94,12 +96,12 @@ class ServerLowering {
     for (const ServerBucket& bucket : plan_.buckets)
       for (std::size_t s = 0; s < ways_.servers; ++s) {
         const Bytes size = std::max(bucket.parts[s].pushed, bucket.parts[s].pulled);
-        worker_offset_.push_back(at_worker);
-        server_offset_.push_back(at_server[s]);
+        out_.buffers.at_worker.push_back(at_worker);
+        out_.buffers.at_server.push_back(at_server[s]);
         at_worker += size;
         at_server[s] += size;
       }
-    box_ = *std::max_element(at_server.begin(), at_server.end());
+    out_.buffers.box = *std::max_element(at_server.begin(), at_server.end());
   }
 
   std::size_t part_number(std::size_t bucket, std::size_t server) const {
@@ -114,10 +116,11 @@ class ServerLowering {
         static_cast<std::int64_t>(std::ceil(static_cast<double>(size.count()) / payload_))};
   }
   Slice at_worker(Buffer buffer, std::size_t part, Bytes size) const {
-    return {buffer, worker_offset_[part], size};
+    return {buffer, out_.buffers.at_worker[part], size};
   }
   Slice at_server(Buffer buffer, std::uint32_t w, std::size_t part, Bytes size) const {
-    return {buffer, server_offset_[part] + static_cast<std::int64_t>(w) * box_, size};
+    return {buffer, out_.buffers.at_server[part] + static_cast<std::int64_t>(w) * out_.buffers.box,
+            size};
   }
 
   template <class Visit>
@@ -139,7 +142,23 @@ class ServerLowering {
   OpId kernel(std::uint32_t w, std::uint32_t name, Time time, std::size_t bucket) {
     accesses_.clear();
     touch(bucket, name != forward_);
-    return work(w, name, time);
+    return note(work(w, name, time), {.work = name == forward_ ? Work::forward : Work::backward,
+                                      .worker = w,
+                                      .bucket = static_cast<std::uint32_t>(bucket)});
+  }
+
+  OpId note(OpId id, ServerNote what) {
+    if (!notes_) return id;
+    what.step = static_cast<std::uint32_t>(step_);
+    out_.notes.resize(out_.program.size());
+    out_.notes[index(id)] = what;
+    return id;
+  }
+  static ServerNote of_part(Work work, std::uint32_t w, std::size_t b, std::size_t s) {
+    return {.work = work,
+            .worker = w,
+            .bucket = static_cast<std::uint32_t>(b),
+            .server = static_cast<std::uint32_t>(s)};
   }
 
   // A stretch of a worker's kernels, after what is in after_.
@@ -169,7 +188,7 @@ class ServerLowering {
                 (bucket.forward[kind] + bucket.backward[kind]);
       accesses_.clear();
       for (std::size_t b = 0; b < buckets; ++b) touch(b, true);
-      work(w, middle_, time);
+      note(work(w, middle_, time), {.work = Work::middle, .worker = w});
     }
     for (std::size_t b = 0; b < buckets; ++b) {
       after_.clear();
@@ -219,6 +238,7 @@ class ServerLowering {
     applies_[at] = out_.program.add_compute(
         plan_.servers[s], queue, label(waits_ ? add_ : apply_),
         on(plan_.servers[s], waits_ ? part.accumulate : part.apply), std::array{sent}, accesses);
+    note(applies_[at], of_part(waits_ ? Work::add : Work::apply, w, b, s));
     if (waits_) return;
     note_update(w, b, s, applies_[at]);
   }
@@ -262,6 +282,7 @@ class ServerLowering {
       const OpId applied =
           out_.program.add_compute(plan_.servers[s], queue, label(apply_),
                                    on(plan_.servers[s], part.apply), after_, accesses);
+      note(applied, of_part(Work::apply_sum, 0, b, s));
       for (std::uint32_t w = 0; w < plan_.workers.size(); ++w) {
         applies_[message(w, b, s)] = applied;
         note_update(w, b, s, applied);
@@ -303,8 +324,9 @@ class ServerLowering {
       after_.push_back(bounds_[(step_ - ahead) * ways_.servers + s]);
     const std::array<Access, 2> accesses{Access{at_server(state, 0, number, part.pulled), false},
                                          Access{at_server(outbox, w, number, part.pulled), true}};
-    return out_.program.add_compute(plan_.servers[s], queue, label(read_),
-                                    on(plan_.servers[s], part.read), after_, accesses);
+    const OpId copied = out_.program.add_compute(plan_.servers[s], queue, label(read_),
+                                                 on(plan_.servers[s], part.read), after_, accesses);
+    return note(copied, of_part(Work::read, w, b, s));
   }
 
   // Every worker's update of this step is in, on each server.
@@ -321,7 +343,7 @@ class ServerLowering {
   }
 
   const ServerPlan& plan_;
-  const bool waits_;
+  const bool notes_, waits_;
   const double payload_;
   const Weather weather_;
   struct Day {
@@ -334,8 +356,6 @@ class ServerLowering {
   std::size_t step_ = 0;
   std::uint32_t forward_ = 0, backward_ = 0, middle_ = 0, push_ = 0, apply_ = 0, add_ = 0, ack_ = 0,
                 request_ = 0, read_ = 0, pull_ = 0, done_ = 0, bound_ = 0;  // names
-  std::vector<Bytes> worker_offset_, server_offset_;                        // by part
-  Bytes box_;
   std::vector<OpId> applies_, reads_, pulls_;  // the latest of each message
   std::vector<OpId> requests_;                 // the latest, by worker and server
   std::vector<OpId> bounds_;                   // by step and server
@@ -345,8 +365,8 @@ class ServerLowering {
 
 }  // namespace
 
-ServerProgram lower_servers(const ServerPlan& plan, Routing& routing, bool fold) {
-  return ServerLowering(plan, routing, fold).run();
+ServerProgram lower_servers(const ServerPlan& plan, Routing& routing, bool fold, bool notes) {
+  return ServerLowering(plan, routing, fold, notes).run();
 }
 
 }  // namespace rehearse

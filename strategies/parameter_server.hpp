@@ -26,6 +26,23 @@
 
 namespace rehearse {
 
+/// What an op computes, for those who give it kernels (numbers/bind_servers.hpp).
+struct ServerNote {
+  enum class Work : std::uint8_t { none, forward, middle, backward, add, apply, apply_sum, read };
+  Work work = Work::none;
+  std::uint32_t worker = 0, step = 0, bucket = 0, server = 0;
+};
+
+/// Buffers of the program. A part of a bucket lies behind the one before it, at the worker and at
+/// its server; boxes of a server are as long as all that it has, one for each worker.
+struct ServerBuffers {
+  static constexpr Buffer gradients{0}, parameters{1};             // at a worker
+  static constexpr Buffer state{2}, inbox{3}, outbox{4}, sums{5};  // at a server
+  static constexpr std::size_t count = 6;
+  std::vector<Bytes> at_worker, at_server;  // by bucket, then server
+  Bytes box;
+};
+
 struct ServerProgram {
   Program program;
   std::size_t servers = 1;     // of the program; one may stand for several
@@ -43,10 +60,13 @@ struct ServerProgram {
     OpId read = no_op;  // no_op: the parameters that everybody begins with
   };
   std::vector<Update> updates;
+  ServerBuffers buffers;
+  std::vector<ServerNote> notes;  // by OpId, when they were asked for
 };
 
 /// Servers that are alike, with the same links to every worker, are one when `fold` allows it: it
 /// gives the same picoseconds.
-ServerProgram lower_servers(const ServerPlan& plan, Routing& routing, bool fold);
+ServerProgram lower_servers(const ServerPlan& plan, Routing& routing, bool fold,
+                            bool notes = false);
 
 }  // namespace rehearse

@@ -203,7 +203,7 @@ ServerPlan plan_servers(const Scenario& scenario, const Workload& workload,
     plan.parameters = step.works.front().parameters;
   }
   const std::size_t count = servers.size();
-  const std::vector<std::size_t> owner = deal_layers(layers, count);
+  plan.owner = deal_layers(layers, count);
   for (const std::vector<std::size_t>& members : fill(scenario, layers)) {
     ServerBucket& bucket = plan.buckets.emplace_back();
     std::vector<std::int64_t> shares(count);
@@ -211,7 +211,8 @@ ServerPlan plan_servers(const Scenario& scenario, const Workload& workload,
       add(bucket.forward, layers[l].forward);
       add(bucket.backward, layers[l].backward);
       bucket.parameters += layers[l].parameters;
-      shares[owner[l]] += layers[l].parameters;
+      bucket.layers.push_back(static_cast<std::uint32_t>(l));
+      shares[plan.owner[l]] += layers[l].parameters;
     }
     // Cut evenly every part is as long as the longest, as the chunks of a collective are.
     const auto cut = static_cast<std::int64_t>(count);

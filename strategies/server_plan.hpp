@@ -29,6 +29,7 @@ struct ServerBucket {
   std::vector<Time> forward, backward;  // of one micro-batch, by kind of worker
   std::vector<ServerPart> parts;        // by server
   std::int64_t parameters = 0;
+  std::vector<std::uint32_t> layers;  // from the last one on
 };
 
 struct ServerPlan {
@@ -37,6 +38,7 @@ struct ServerPlan {
   std::vector<Rank> workers, servers;
   std::vector<std::uint32_t> kind;    // by worker: workers with the same accelerator are one kind
   std::vector<ServerBucket> buckets;  // one, unless pipelined
+  std::vector<std::size_t> owner;     // by layer: its server, where servers have whole layers
   std::size_t microbatches = 1;       // of a worker's step
   std::int64_t parameters = 0;
   double samples = 0, tokens = 0;  // of a worker's step

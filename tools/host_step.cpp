@@ -12,14 +12,42 @@
 #include "sim/shaped_roofline.hpp"
 #include "sim/told_elsewhere.hpp"
 #include "strategies/expand.hpp"
+#include "strategies/local_sgd.hpp"
+#include "strategies/numbers/bind_servers.hpp"
 #include "tools/host_training.hpp"
 
 namespace rehearse {
 
+namespace {
+
+// All steps of all workers are one program.
+void add_servers(const LoadedScenario& loaded, Routing& routing, HostCompute compute,
+                 HostStep& step) {
+  step.steps_each = static_cast<std::uint32_t>(loaded.scenario.parameter_server.steps);
+  if (compute == HostCompute::calls) {
+    BoundServers bound = bound_servers_of(loaded.scenario, loaded.workload, loaded.topology,
+                                          ShapedRoofline{}, step.numbers);
+    step.whole = bound.bound.step;
+    step.bound = std::move(bound.bound);
+    step.servers = {std::move(bound.plan), std::move(bound.lowered)};
+    return;
+  }
+  ServerPlan plan =
+      plan_servers(loaded.scenario, loaded.workload, loaded.topology, ShapedRoofline{});
+  ServerProgram lowered = lower_servers(plan, routing, false, true);
+  step.whole = step_of_servers(lowered.program, lowered);
+  step.servers = {std::move(plan), std::move(lowered)};
+}
+
+}  // namespace
+
 HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routing& routing,
                    HostCompute compute, const TrainingNumbers& numbers) {
   HostStep step{.numbers = numbers};
-  if (compute == HostCompute::calls) {
+  step.steps_each = static_cast<std::uint32_t>(simulated_steps(loaded.scenario));
+  if (loaded.scenario.parameter_server.servers > 0) {
+    add_servers(loaded, routing, compute, step);
+  } else if (compute == HostCompute::calls) {
     step.bound = bound_step_of(loaded.scenario, loaded.workload, loaded.topology, ShapedRoofline{},
                                step.numbers);
     step.whole = step.bound->step;

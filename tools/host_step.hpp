@@ -9,6 +9,7 @@
 
 #include "sim/scenario_file.hpp"
 #include "strategies/numbers/training_data.hpp"
+#include "strategies/parameter_server.hpp"
 #include "strategies/predictor.hpp"
 #include "tools/host_ranks.hpp"
 
@@ -20,6 +21,14 @@ struct HostStep {
   std::vector<OpId> origin;        // by op of `program`: the op of `whole` that it is part of
   std::optional<BoundStep> bound;  // with real arithmetic: what it needs and leaves
   TrainingNumbers numbers;         // with which it was bound
+  /// With parameter servers: who trains and who serves, and what every op of `whole` is.
+  struct Servers {
+    ServerPlan plan;
+    ServerProgram lowered;
+  };
+  std::optional<Servers> servers;
+  /// Training steps in one run of the program.
+  std::uint32_t steps_each = 1;
 };
 
 /// With `calls`, every op has its kernels and buffers. Throws InputError for what cannot be run op

@@ -13,7 +13,8 @@
 #include "sim/explain.hpp"
 #include "sim/shaped_roofline.hpp"
 #include "strategies/check_scenario.hpp"
-#include "strategies/local_sgd.hpp"
+#include "strategies/numbers/bind_servers.hpp"
+#include "strategies/server_report.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
@@ -141,6 +142,30 @@ Use mean_use(const Told& told) {
   return {sum.compute / count, sum.exposed / count, sum.idle / count};
 }
 
+// Of the median run of the program; the updates in the order in which they were really applied.
+std::optional<ServerReport> server_report(const Told& told) {
+  if (!told.step.servers) return {};
+  return report_servers(told.step.servers->plan, told.step.servers->lowered,
+                        told_of_whole(told.step, told.done.timelines[told.done.median]));
+}
+
+nlohmann::ordered_json server_json(const Told& told) {
+  const ServerReport report = *server_report(told);
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  for (const Timeline& timeline : told.done.timelines) {
+    nlohmann::ordered_json order = nlohmann::ordered_json::array();
+    for (const ServerProgram::Update& update :
+         applied_order(told.step.servers->lowered, told_of_whole(told.step, timeline)))
+      order.push_back({update.worker, update.step, update.bucket, update.server});
+    runs.push_back(std::move(order));
+  }
+  return {{"updates_per_second", report.updates_per_second},
+          {"staleness_mean", report.staleness.mean},
+          {"staleness_most", report.staleness.most},
+          {"applied", {"worker", "step", "bucket", "server"}},
+          {"applied_in_order", std::move(runs)}};
+}
+
 void print(const Told& told) {
   const LoadedScenario& loaded = told.loaded;
   if (!loaded.scenario.title.empty()) fmt::print("{}\n", loaded.scenario.title);
@@ -160,6 +185,10 @@ void print(const Told& told) {
   part(told.options.compute == "paced" ? "compute (paced)" : "compute", use.compute);
   part("exposed communication", use.exposed);
   part("idle", use.idle);
+  if (const auto report = server_report(told))
+    fmt::print(
+        "servers: {:.1f} updates a second, {:.2f} versions behind in the mean (at most {:.0f})\n",
+        report->updates_per_second, report->staleness.mean, report->staleness.most);
 }
 
 nlohmann::ordered_json json(const Told& told) {
@@ -169,23 +198,25 @@ nlohmann::ordered_json json(const Told& told) {
     if (step.loss) steps.back()["loss"] = *step.loss;
   }
   const Use use = mean_use(told);
-  return {{"title", told.loaded.scenario.title},
-          {"backend", told.options.backend},
-          {"measured", true},
-          {"compute", told.options.compute},
-          {"compute_words", told.how()},
-          {"where", told.where},
-          {"ranks", told.loaded.topology.rank_count()},
-          {"ops", told.step.program.size()},
-          {"step_ms", told.step_time().seconds().count() * 1e3},
-          {"spread", told.done.spread},
-          {"seed", told.step.numbers.seed},
-          {"learning_rate", told.step.numbers.learning_rate},
-          {"steps", steps},
-          {"mean_over_ranks",
-           {{"compute_ms", use.compute * 1e3},
-            {"exposed_ms", use.exposed * 1e3},
-            {"idle_ms", use.idle * 1e3}}}};
+  nlohmann::ordered_json all{{"title", told.loaded.scenario.title},
+                             {"backend", told.options.backend},
+                             {"measured", true},
+                             {"compute", told.options.compute},
+                             {"compute_words", told.how()},
+                             {"where", told.where},
+                             {"ranks", told.loaded.topology.rank_count()},
+                             {"ops", told.step.program.size()},
+                             {"step_ms", told.step_time().seconds().count() * 1e3},
+                             {"spread", told.done.spread},
+                             {"seed", told.step.numbers.seed},
+                             {"learning_rate", told.step.numbers.learning_rate},
+                             {"steps", steps},
+                             {"mean_over_ranks",
+                              {{"compute_ms", use.compute * 1e3},
+                               {"exposed_ms", use.exposed * 1e3},
+                               {"idle_ms", use.idle * 1e3}}}};
+  if (told.step.servers) all["servers"] = server_json(told);
+  return all;
 }
 
 // Collectives as one op each, which the library runs.
@@ -226,8 +257,6 @@ void run(const Options& options) {
   LoadedScenario loaded = load_scenario(options.scenario, options.sets);
   check_scenario(loaded);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
-  if (loaded.scenario.parameter_server.servers > 0)
-    throw InputError("parameter servers cannot be run yet; predict them");
   const InterruptGuard interrupt;
   const HostRanks ranks;
   if (options.backend == "cuda" && ranks.are_processes())
@@ -258,7 +287,7 @@ void run(const Options& options) {
                   .where = options.backend == "cuda"
                                ? need_cuda().describe(loaded.topology.rank_count())
                                : ranks.describe(loaded.topology.rank_count()),
-                  .steps_each = static_cast<std::int64_t>(simulated_steps(loaded.scenario))};
+                  .steps_each = step.steps_each};
   if (options.json != "-" && options.trace != "-") print(told);
   if (!options.json.empty()) write_output(options.json, json(told).dump(2) + "\n");
   if (!options.trace.empty()) {

@@ -12,6 +12,7 @@
 #include "sim/error.hpp"
 #include "sim/fast_simulator.hpp"
 #include "strategies/local_sgd.hpp"
+#include "strategies/numbers/feeds.hpp"
 #include "strategies/numbers/update_calls.hpp"
 #include "strategies/step_network.hpp"
 
@@ -36,7 +37,9 @@ class Binder {
         ownership_{plan, step_, model_.layout} {
     model_.gradients_apart = plan.scenario.parallelism.zero_stage >= 2 && ownership_.is_cut() &&
                              plan.schedule.microbatches > 1;
-    count_ = static_cast<std::int64_t>(plan.batch.global) * sample_length();
+    model_.dropout = plan.scenario.training.dropout;
+    model_.seed = numbers.seed;
+    count_ = static_cast<std::int64_t>(plan.batch.global) * sample_length(model_);
     model_.sample_weight = 1 / static_cast<double>(count_);
   }
 
@@ -72,8 +75,10 @@ class Binder {
            step_.tags[index(id)].microbatch;
   }
 
-  bool has_sequences() const { return model_.workload.sample == SampleKind::sequence; }
-  std::int64_t sample_length() const { return has_sequences() ? model_.how.seq_length : 1; }
+  std::int64_t first_sample(const Coordinates& at, std::uint32_t microbatch) const {
+    return (static_cast<std::int64_t>(at.data) * plan_.schedule.microbatches + microbatch) *
+           model_.how.micro_batch;
+  }
 
   PieceSite site(OpId id, Rank rank) {
     const OpNote& note = step_.notes[index(id)];
@@ -82,9 +87,15 @@ class Binder {
     const bool backward = tag.phase != Phase::forward;
     const bool again =
         backward && model_.recompute == Recompute::full && plan_.pieces[layer].recomputes;
-    return {
-        model_,
-        {rank, plan_.placement.coordinates(rank).tensor, layer, microbatch(id), again, backward}};
+    const Coordinates at = plan_.placement.coordinates(rank);
+    return {model_,
+            {.rank = rank,
+             .tensor_place = at.tensor,
+             .layer = layer,
+             .microbatch = microbatch(id),
+             .again = again,
+             .backward = backward,
+             .first_sample = first_sample(at, tag.microbatch)}};
   }
 
   UpdateSite update_site(Rank rank) {
@@ -107,22 +118,9 @@ class Binder {
       return step_.program.bind_compute(id, update.calls.accesses(), update.calls.calls());
     }
     PieceSite piece = site(id, op.rank);
-    for (std::size_t at = 0; at <= name.size();) {
-      const std::size_t end = std::min(name.find('+', at), name.size());
-      bind_piece(piece, name.substr(at, end - at));
-      at = end + 1;
-    }
+    bind_pieces(piece, name);
     ASSERT(!piece.calls.empty());
     step_.program.bind_compute(id, piece.calls.accesses(), piece.calls.calls());
-  }
-
-  static void bind_piece(PieceSite& piece, std::string_view name) {
-    if (piece.layer().kind == LayerKind::dense)
-      bind_dense(piece, name);
-    else if (piece.layer().kind == LayerKind::block)
-      bind_block(piece, name);
-    else
-      bind_end(piece, name);
   }
 
   // The same slice on both ends. Under sequence parallelism each tensor rank
@@ -282,33 +280,15 @@ class Binder {
   }
 
   void feed(Rank rank, const Coordinates& at, bool first, std::uint32_t step, BoundStep& bound) {
-    const std::uint32_t layer = first ? 0 : model_.layout.layers() - 1;
-    const std::int64_t samples = model_.how.micro_batch;
-    const auto microbatches = static_cast<std::int64_t>(plan_.schedule.microbatches);
-    for (std::int64_t m = 0; m < microbatches; ++m) {
-      PieceSite piece{
-          model_, {rank, at.tensor, layer, static_cast<std::uint32_t>(step * microbatches + m)}};
-      Feed feed{.rank = rank,
-                .first_sample = (static_cast<std::int64_t>(at.data) * microbatches + m) * samples,
-                .samples = samples,
-                .width = sample_length(),
-                .step = step};
-      const std::int64_t tokens = samples * sample_length();
-      if (has_sequences()) {
-        feed.kind = first ? FeedKind::tokens : FeedKind::targets;
-        feed.slice = piece.kept(first ? "tokens" : "targets", tokens);
-      } else if (first) {
-        feed.kind = FeedKind::vectors;
-        feed.width = std::get<Dense>(piece.layer().shape).inputs;
-        feed.slice = piece.stream(0, samples * feed.width);
-      } else {
-        feed.kind = FeedKind::labels;
-        feed.width = std::get<Dense>(piece.layer().shape).outputs;
-        feed.slice = piece.kept("labels", samples);
-      }
-      bound.feeds.push_back(feed);
-      if (!first && at.tensor == 0) bound.losses.push_back({rank, piece.bytes("loss", 8), step});
-    }
+    const std::uint32_t microbatches = plan_.schedule.microbatches;
+    for (std::uint32_t m = 0; m < microbatches; ++m)
+      add_feed(model_,
+               {.rank = rank,
+                .tensor_place = at.tensor,
+                .microbatch = step * microbatches + m,
+                .step = step,
+                .first_sample = first_sample(at, m)},
+               first, bound);
   }
 
   const StepPlan& plan_;

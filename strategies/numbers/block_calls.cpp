@@ -65,6 +65,12 @@ class Block {
     return half == "mlp" ? site_.stream_gradient(1, wide_) : site_.tensor("middle.gradient", wide_);
   }
 
+  // Of what the row product gives: with dropout another than that of the sum behind it.
+  Slice row_gradient(std::string_view half) {
+    return site_.drops() ? wide(half, ".out.gradient") : output_gradient(half);
+  }
+  static std::int64_t mask_of(std::string_view half) { return half == "attention" ? 1 : 2; }
+
   bool around(std::string_view half, std::string_view rest, std::string_view bias);
   NormSlices norm(std::string_view half);
   Matrix matrix(std::string_view name, std::int64_t width);
@@ -103,12 +109,20 @@ bool Block::around(std::string_view half, std::string_view rest, std::string_vie
   if (rest == "norm.wgrad") return bind_norm(site_, norm(half), NormPart::weights), true;
   const Slice y = site_.own(output(half)), y_gradient = site_.own(output_gradient(half));
   const std::int64_t own_rows = y.size.count() / 4 / m_.hidden;
-  if (rest == "residual") {
-    site_.calls.add(Kernel::add, {site_.own(input(half)), site_.own(wide(half, ".out")), y});
+  const Slice out = site_.own(wide(half, ".out"));
+  if (rest == "residual" && site_.drops()) {
+    if (site_.has(bias))
+      site_.calls.add(Kernel::add_bias, {out, site_.parameter(bias), out}, {own_rows, m_.hidden});
+    site_.drop_rows(out, out, mask_of(half));
+    site_.calls.add(Kernel::add, {site_.own(input(half)), out, y});
+  } else if (rest == "residual") {
+    site_.calls.add(Kernel::add, {site_.own(input(half)), out, y});
     if (site_.has(bias))
       site_.calls.add(Kernel::add_bias, {y, site_.parameter(bias), y}, {own_rows, m_.hidden});
+  } else if (rest == "residual.grad") {
+    site_.drop_rows(y_gradient, site_.own(row_gradient(half)), mask_of(half));
   } else if (rest == "residual.bias_grad") {
-    site_.calls.add(Kernel::add_column_sums, {y_gradient, site_.gradient(bias)},
+    site_.calls.add(Kernel::add_column_sums, {site_.own(row_gradient(half)), site_.gradient(bias)},
                     {own_rows, m_.hidden});
   } else if (rest == "residual.join") {
     site_.calls.add(Kernel::add, {site_.own(wide(half, ".norm.input_gradient")), y_gradient,
@@ -170,7 +184,7 @@ bool Block::columns(const Columns& product, std::string_view rest, bool adds_bia
 bool Block::row(std::string_view half, std::string_view rest, std::string_view weight,
                 const Slice& x, const Slice& x_gradient, std::int64_t inputs) {
   const PieceSite::ProductShape shape{rows_, inputs, m_.hidden};
-  const Slice y_gradient = output_gradient(half);
+  const Slice y_gradient = row_gradient(half);
   if (rest.empty())
     site_.forward(shape, x, site_.parameter(weight), wide(half, ".out"));
   else if (rest == ".dgrad")
@@ -237,6 +251,11 @@ void Block::plain(std::string_view rest) {
   const Slice p = site_.recomputed("attention.softmax", pairs);
   const Slice dscores = site_.tensor("attention.scores.gradient", pairs);
   const Slice dp = site_.tensor("attention.softmax.gradient", pairs);
+  // What of the probabilities is left over.
+  const Slice left = site_.drops() ? site_.recomputed("attention.dropped", pairs) : p;
+  const std::int64_t each = heads_ * site_.how().seq_length * site_.how().seq_length;
+  const PieceSite::Mask mask{3, static_cast<std::int64_t>(site_.tensor_place()) * each, each,
+                             each * site_.how().tensor};
   const auto call = [&](Kernel kernel, const Slice& a, const Slice& b, const Slice& to) {
     site_.calls.add(kernel, {a, b, to}, c.sizes, c.scale);
   };
@@ -244,12 +263,16 @@ void Block::plain(std::string_view rest) {
     call(Kernel::attention_pairs, c.q, c.k, scores);
   else if (rest == "softmax")
     site_.calls.add(Kernel::attention_softmax, {scores, p}, c.sizes, c.scale);
+  else if (rest == "dropout")
+    site_.dropout(p, left, mask);
+  else if (rest == "dropout.grad")
+    site_.dropout(dp, dp, mask);
   else if (rest == "context")
-    call(Kernel::attention_over_keys, p, c.v, c.context);
+    call(Kernel::attention_over_keys, left, c.v, c.context);
   else if (rest == "context.dgrad_scores")
     call(Kernel::attention_pairs, c.dcontext, c.v, dp);
   else if (rest == "context.dgrad_values")
-    call(Kernel::attention_over_queries, p, c.dcontext, c.dv);
+    call(Kernel::attention_over_queries, left, c.dcontext, c.dv);
   else if (rest == "softmax.grad")
     call(Kernel::attention_softmax_backward, p, dp, dscores);
   else if (rest == "scores.dgrad_queries")
@@ -314,7 +337,7 @@ Slice Block::exchange(std::string_view half, std::string_view piece) {
   const bool at_columns = piece.starts_with("attention.qkv") || piece.starts_with("mlp.up");
   const bool gathers = piece.ends_with(".all_gather") || piece.ends_with(".gather_again");
   if (at_columns) return wide(half, gathers ? ".normed" : ".normed.gradient");
-  return gathers ? output_gradient(half) : wide(half, ".out");
+  return gathers ? row_gradient(half) : wide(half, ".out");
 }
 
 }  // namespace

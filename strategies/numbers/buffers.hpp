@@ -21,6 +21,14 @@ enum class StateKind : std::uint8_t { parameters, gradients, first_moment, secon
 
 class BufferBook {
  public:
+  BufferBook() = default;
+  /// Numbers below `first` are somebody else's.
+  explicit BufferBook(std::size_t first) : count_{first} {}
+  /// The buffer that a state has already.
+  void set(StateKind kind, std::uint32_t group, Buffer buffer) {
+    state_[{kind, group, 0}] = buffer;
+  }
+
   /// Fp32. ZeRO has the gradients of every micro-batch apart.
   Slice state(StateKind kind, const Run& run, std::uint32_t microbatch = 0);
 

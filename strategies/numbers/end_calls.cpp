@@ -75,6 +75,10 @@ void End::embedding(std::string_view piece) {
     site_.calls.add(Kernel::embedding, {site_.parameter("table"), tokens, y}, table);
   } else if (piece == "embedding.positions") {
     site_.calls.add(Kernel::add_positions, {site_.parameter("positions"), y}, positions);
+  } else if (piece == "embedding.dropout") {
+    site_.drop_rows(site_.own(y), site_.own(y), 0);
+  } else if (piece == "embedding.dropout.grad") {
+    site_.drop_rows(site_.own(dy), site_.own(dy), 0);
   } else if (piece == "embedding.positions.wgrad") {
     site_.calls.add(Kernel::positions_backward, {dy, site_.gradient("positions")}, positions);
   } else {

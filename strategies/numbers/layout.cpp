@@ -40,6 +40,26 @@ ModelLayout::ModelLayout(const StepPlan& plan, const Workload& workload, const S
   stages_.back().begin = std::max<std::int64_t>(0, here - there);
 }
 
+ModelLayout::ModelLayout(const Workload& workload, const Sharding& how,
+                         std::span<const std::int64_t> begin, std::int64_t size)
+    : first_layer_{0},
+      stage_of_(workload.layers.size(), 0),
+      begin_(workload.layers.size()),
+      stages_{Run{0, 0, size}},
+      table_of_head_{workload.transformer.tied ? 0 : layers() - 1},
+      is_tied_{workload.transformer.tied} {
+  ASSERT(begin.size() == workload.layers.size());
+  for (std::uint32_t l = 0; l < layers(); ++l) {
+    tensors_.push_back(tensors_of(workload, l, how, false));
+    std::int64_t at = begin[l];
+    for (const ParameterTensor& tensor : tensors_.back()) {
+      begin_[l].push_back(at);
+      at += tensor.size();
+    }
+    ASSERT(at <= size);
+  }
+}
+
 std::size_t ModelLayout::number(std::uint32_t layer, std::string_view name) const {
   const auto& tensors = tensors_[layer];
   const auto found =

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct Run {
 class ModelLayout {
  public:
   ModelLayout(const StepPlan& plan, const Workload& workload, const Sharding& how);
+  /// One stage with all layers; layer l begins with number `begin[l]` of its run of `size`.
+  ModelLayout(const Workload& workload, const Sharding& how, std::span<const std::int64_t> begin,
+              std::int64_t size);
 
   std::uint32_t first_layer(std::uint32_t stage) const { return first_layer_[stage]; }
   std::uint32_t stage_of(std::uint32_t layer) const { return stage_of_[layer]; }

@@ -25,6 +25,8 @@ void check_model(const StepPlan& plan, const Workload& workload, Problems& probl
   const auto tensor = static_cast<std::int64_t>(plan.scenario.parallelism.tensor);
   problems.add(workload.sample == SampleKind::image,
                "there are no kernels for convolutions; train an MLP or a transformer");
+  problems.add(workload.sample == SampleKind::vector && plan.scenario.training.dropout > 0,
+               "an MLP of ours has no dropout between its layers; set dropout to 0");
   if (workload.sample != SampleKind::sequence) return;
   problems.add(m.experts > 0, "there are no kernels for routers and experts");
   problems.add(m.norm_after || m.pretraining_heads || m.token_types > 0,
@@ -46,8 +48,6 @@ void check_training(const Training& training, Problems& problems) {
   problems.add(training.autocast, "autocast is for 16 bits, and numbers are run in fp32");
   problems.add(training.loss_scaling != LossScaling::none,
                "loss scaling is for fp16, and numbers are run in fp32");
-  problems.add(training.dropout > 0,
-               "dropout would make every layout another training; set it to 0");
 }
 
 void check_parallelism(const StepPlan& plan, Problems& problems) {
@@ -92,7 +92,22 @@ void check_parallelism(const StepPlan& plan, Problems& problems) {
                "sparse gradients keep what is not sent where the optimizer has "
                "its moments; take "
                "sgd, or momentum with momentum_correction");
-  problems.add(scenario.parameter_server.servers > 0, "servers are not bound to buffers");
+}
+
+// The simulated server has no exchange for these, so a real one may not have them either.
+void check_servers(const Scenario& scenario, Problems& problems) {
+  const ParameterServer& how = scenario.parameter_server;
+  if (how.servers == 0) return;
+  const OptimizerKind optimizer = scenario.training.optimizer;
+  problems.add(optimizer == OptimizerKind::lars || optimizer == OptimizerKind::lamb,
+               "LARS and LAMB need the norms of whole layers, and a server has a part of each; "
+               "take sgd, momentum or adam");
+  problems.add(scenario.training.clip_grad.value_or(0) > 0,
+               "servers apply gradients as they come, and nobody knows the norm of all of them; "
+               "leave clip_grad out, or set it to 0");
+  problems.add(how.sparsity > 0,
+               "sparse updates of servers are not run with numbers; set "
+               "update_sparsity to 0");
 }
 
 }  // namespace
@@ -102,6 +117,7 @@ std::vector<std::string> binding_problems(const StepPlan& plan, const Workload& 
   check_model(plan, workload, problems);
   check_training(plan.scenario.training, problems);
   check_parallelism(plan, problems);
+  check_servers(plan.scenario, problems);
   return problems.take();
 }
 

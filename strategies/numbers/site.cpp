@@ -1,6 +1,8 @@
 // Slices by name, and the calls that every kind of layer needs.
 #include "strategies/numbers/site.hpp"
 
+#include <algorithm>
+
 #include "sim/assert.hpp"
 
 namespace rehearse {
@@ -16,10 +18,30 @@ void CallList::add(Kernel kernel, std::initializer_list<Slice> operands, const S
                     .numbers = numbers});
 }
 
+void CallList::append(const CallList& more) {
+  accesses_.insert(accesses_.end(), more.accesses_.begin(), more.accesses_.end());
+  calls_.insert(calls_.end(), more.calls_.begin(), more.calls_.end());
+}
+
 void CallList::cast(const Slice& x, const Slice& y, Precision narrow) {
   add(Kernel::scale, {x, y}, {}, {1});
   calls_.back().narrow = narrow;
   calls_.back().narrow_operands = x.size < y.size ? 1 : 2;
+}
+
+void bind_pieces(PieceSite& site, std::string_view name) {
+  const LayerKind kind = site.layer().kind;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find('+', at), name.size());
+    const std::string_view piece = name.substr(at, end - at);
+    if (kind == LayerKind::dense)
+      bind_dense(site, piece);
+    else if (kind == LayerKind::block)
+      bind_block(site, piece);
+    else
+      bind_end(site, piece);
+    at = end + 1;
+  }
 }
 
 Slice PieceSite::tensor(std::string_view name, std::int64_t numbers) {
@@ -54,6 +76,22 @@ Slice PieceSite::stream_gradient(std::uint32_t side, std::int64_t numbers) {
 Slice PieceSite::own(const Slice& whole) const {
   if (!how().sequence_parallel) return whole;
   return Cut{whole, static_cast<std::size_t>(how().tensor)}[place_];
+}
+
+void PieceSite::dropout(const Slice& x, const Slice& y, const Mask& mask) {
+  constexpr std::int64_t masks = std::int64_t{1} << 62;  // their streams
+  calls.add(Kernel::dropout, {x, loss_state(), y},
+            {static_cast<std::int64_t>(model_.seed), masks + 4 * layer_ + mask.place,
+             first_sample_ * mask.stride + mask.first, mask.block, mask.stride},
+            {model_.dropout});
+}
+
+void PieceSite::drop_rows(const Slice& x, const Slice& y, std::int64_t place) {
+  const std::int64_t sample = how().seq_length * transformer().hidden, here = x.size.count() / 4;
+  const std::int64_t whole = how().micro_batch * sample;
+  // Own rows lie one behind the other, whichever samples they are of.
+  const std::int64_t first = here < whole ? static_cast<std::int64_t>(place_) * here : 0;
+  dropout(x, y, {place, first, here, sample});
 }
 
 Slice PieceSite::parameter(std::string_view name) {

@@ -25,6 +25,7 @@ class CallList {
            const Numbers& numbers = {});
   /// y = x, where one of the two is stored in 16 bits.
   void cast(const Slice& x, const Slice& y, Precision narrow);
+  void append(const CallList& more);
   std::span<const Access> accesses() const { return accesses_; }
   std::span<const KernelCall> calls() const { return calls_; }
   bool empty() const { return calls_.empty(); }
@@ -43,6 +44,8 @@ struct BindingModel {
   double sample_weight = 1;  // of a token or a sample in the loss: 1 / those of the global batch
   Recompute recompute = Recompute::none;
   bool gradients_apart = false;  // by micro-batch (ZeRO from stage 2 on)
+  double dropout = 0;            // probability
+  std::uint64_t seed = 1;        // of its masks
   /// Gradients that have been written in this step, by rank: the next ones are
   /// added.
   std::set<std::tuple<Rank, Buffer, std::int64_t>> written;
@@ -57,6 +60,7 @@ class PieceSite {
     std::size_t tensor_place = 0;
     std::uint32_t layer = 0, microbatch = 0;
     bool again = false, backward = false;
+    std::int64_t first_sample = 0;  // of the micro-batch, in the global batch
   };
   PieceSite(BindingModel& model, const Where& where)
       : model_{model},
@@ -65,7 +69,8 @@ class PieceSite {
         layer_{where.layer},
         microbatch_{where.microbatch},
         again_{where.again},
-        backward_{where.backward} {}
+        backward_{where.backward},
+        first_sample_{where.first_sample} {}
 
   const Transformer& transformer() const { return model_.workload.transformer; }
   const Layer& layer() const { return model_.workload.layers[layer_]; }
@@ -88,6 +93,17 @@ class PieceSite {
   /// This rank's rows of a tensor that sequence parallelism cuts; else all of
   /// it.
   Slice own(const Slice& whole) const;
+
+  /// Where a mask is: `samples` of the micro-batch have `stride` numbers each in the whole tensor,
+  /// of which this rank has `block` from `first` on.
+  struct Mask {
+    std::int64_t place = 0;  // of the layer: 0 … 3
+    std::int64_t first = 0, block = 0, stride = 0;
+  };
+  bool drops() const { return model_.dropout > 0; }
+  void dropout(const Slice& x, const Slice& y, const Mask& mask);
+  /// The same in place, for whole rows (or own ones) of a tensor of the model's width.
+  void drop_rows(const Slice& x, const Slice& y, std::int64_t place);
 
   bool has(std::string_view name) const { return model_.layout.has(layer_, name); }
   const ParameterTensor& shape(std::string_view name) const {
@@ -124,8 +140,13 @@ class PieceSite {
   std::size_t place_;
   std::uint32_t layer_, microbatch_;
   bool again_, backward_;
+  std::int64_t first_sample_;
   std::optional<std::uint32_t> parameters_of_;  // another layer than this
 };
+
+/// Binds the kernels of an op of a layer by its name: fused ones, joined by '+', run one after the
+/// other.
+void bind_pieces(PieceSite& site, std::string_view name);
 
 /// Binds a kernel of a layer; the data of an exchange of one. `piece` is its
 /// name.

@@ -35,8 +35,11 @@ void fill_parameters(const BoundStep& step, const TrainingNumbers& numbers,
     const std::uint64_t stream =
         parameter_stream + 64 * (is_table ? 0 : part.layer) + (is_table ? 0 : part.tensor);
     const std::span<std::byte> bytes = memory(part.rank, part.slice);
-    if (!bytes.empty())
-      initialize(tensor, numbers.seed, stream, part.tensor_place, numbers_in<float>(bytes));
+    if (bytes.empty()) continue;
+    std::vector<float> whole(static_cast<std::size_t>(tensor.size()));
+    initialize(tensor, numbers.seed, stream, part.tensor_place, whole);
+    const std::span<float> here = numbers_in<float>(bytes);
+    std::copy_n(whole.begin() + part.first, here.size(), here.begin());
   }
   for (const auto& [rank, slice] : step.states)
     if (const std::span<std::byte> bytes = memory(rank, slice); !bytes.empty())

@@ -91,10 +91,12 @@ TEST(BoundProgram, ComesBackFromItsText) {
 
 TEST(BindingProblems, AreToldAllAtOnce) {
   SmallTraining training{.model = small_gpt(2)};
-  training.scenario.training.dropout = 0.1;
-  training.scenario.training.loss_scaling = LossScaling::dynamic;
+  training.scenario.training.precision = Precision::fp32;
+  training.model.transformer.window = 4;
+  training.scenario.compression.method = CompressionKind::int8;
+  training.scenario.parallelism.bucket_size = 6_B;
   try {
-    bound_step(training);  // and bf16, which is the default
+    bound_step(training);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_EQ(error.problems().size(), 3u) << error.what();

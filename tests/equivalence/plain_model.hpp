@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -71,6 +72,14 @@ class ScalarTape {
   std::vector<Node> nodes_;
 };
 
+/// Which elements fall: of a layer's mask number `place` (0 embedding, 1 attention, 2 MLP, 3
+/// probabilities), and what those that stay are multiplied by.
+struct PlainMasks {
+  std::function<bool(std::size_t layer, std::size_t place, std::size_t element)> drops;
+  double kept = 1;
+  bool of_probabilities = false;
+};
+
 /// The loss of one sample, summed over its tokens.
 class PlainModel {
  public:
@@ -79,8 +88,8 @@ class PlainModel {
   using Rows = std::vector<Vector>;
 
   PlainModel(const Workload& workload, const std::map<std::string, std::vector<Scalar>>& parameters,
-             ScalarTape& tape)
-      : workload_{workload}, parameters_{parameters}, t_{tape} {}
+             ScalarTape& tape, PlainMasks masks = {})
+      : workload_{workload}, parameters_{parameters}, t_{tape}, masks_{std::move(masks)} {}
 
   Scalar mlp(const VectorSample& sample) {
     Vector x;
@@ -100,9 +109,11 @@ class PlainModel {
     for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
       x.push_back(row(first + " table", static_cast<std::size_t>(tokens[i])));
       if (m.learned_positions) x[i] = sum(x[i], row(first + " positions", i));
+      x[i] = dropped(x[i], 0, i * x[i].size());
     }
     Rows out;
     for (const Layer& layer : workload_.layers) {
+      layer_ = static_cast<std::size_t>(&layer - workload_.layers.data());
       if (layer.kind == LayerKind::block) block(layer.name + " ", x);
       if (layer.kind == LayerKind::final_norm)
         for (Vector& token : x) token = norm(token, layer.name + " norm");
@@ -124,6 +135,14 @@ class PlainModel {
     const std::vector<Scalar>& all = parameters_.at(name);
     return {all.begin() + static_cast<std::ptrdiff_t>(r * width),
             all.begin() + static_cast<std::ptrdiff_t>((r + 1) * width)};
+  }
+
+  Vector dropped(const Vector& x, std::size_t place, std::size_t first) {
+    if (!masks_.drops) return x;
+    Vector y;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      y.push_back(t_.times(x[i], masks_.drops(layer_, place, first + i) ? 0 : masks_.kept));
+    return y;
   }
 
   Vector sum(const Vector& a, const Vector& b) {
@@ -197,6 +216,8 @@ class PlainModel {
         powers.push_back(t_.exp(t_.times(score, 1 / std::sqrt(static_cast<double>(head)))));
       }
       const Scalar all = t_.power(t_.sum(powers), -1);
+      if (masks_.of_probabilities)
+        powers = dropped(powers, 3, (h * keys.size() + seen - 1) * keys.size());
       for (std::size_t i = 0; i < head; ++i) {
         Scalar number = t_.leaf(0);
         for (std::size_t j = 0; j < seen; ++j)
@@ -235,19 +256,21 @@ class PlainModel {
     }
     for (std::size_t i = 0; i < x.size(); ++i) {
       const Vector context = attend(queries[i], keys, values, i + 1);
-      x[i] = sum(x[i], product(context, "attention.out"));
+      x[i] = sum(x[i], dropped(product(context, "attention.out"), 1, i * x[i].size()));
       const Vector normed = norm(x[i], name + "mlp.norm");
       Vector up = product(normed, "mlp.up");
       const Vector gate = m.gated ? product(normed, "mlp.gate") : Vector{};
       for (std::size_t f = 0; f < up.size(); ++f)
         up[f] = m.gated ? t_.multiply(silu(gate[f]), up[f]) : gelu(up[f]);
-      x[i] = sum(x[i], product(up, "mlp.down"));
+      x[i] = sum(x[i], dropped(product(up, "mlp.down"), 2, i * x[i].size()));
     }
   }
 
   const Workload& workload_;
   const std::map<std::string, std::vector<Scalar>>& parameters_;
   ScalarTape& t_;
+  PlainMasks masks_;
+  std::size_t layer_ = 0;
 };
 
 }  // namespace rehearse

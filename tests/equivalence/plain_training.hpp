@@ -1,6 +1,7 @@
 // Trains the plain models by the textbook rules of the optimizers, in fp64.
 #pragma once
 
+#include "kernels/philox.hpp"
 #include "tests/equivalence/plain_model.hpp"
 #include "tests/equivalence/trainings.hpp"
 
@@ -39,8 +40,8 @@ class PlainTraining {
       std::map<std::string, std::vector<ScalarTape::Scalar>> leaves;
       for (const PlainTensor& tensor : tensors_)
         for (const double w : tensor.w) leaves[tensor.name].push_back(tape.leaf(w));
-      PlainModel model{training_.model, leaves, tape};
       const std::uint64_t seed = training_.numbers.seed;
+      PlainModel model{training_.model, leaves, tape, masks(k)};
       const ScalarTape::Scalar root =
           is_mlp ? model.mlp(draw_vector(seed, k, inputs(), classes()))
                  : model.transformer(
@@ -79,6 +80,27 @@ class PlainTraining {
   std::vector<PlainTensor>& tensors() { return tensors_; }
 
  private:
+  // As the header of the masks says (kernels/regular_calls.cpp), by Philox alone.
+  PlainMasks masks(std::uint64_t sample) const {
+    const double p = training_.scenario.training.dropout;
+    if (p == 0) return {};
+    const std::uint64_t global = training_.scenario.training.global_batch_size;
+    const std::uint64_t step = sample / global, in_batch = sample % global;
+    const Transformer& m = training_.model.transformer;
+    const auto length = static_cast<std::uint64_t>(training_.model.seq_length);
+    return {.drops =
+                [=, this](std::size_t layer, std::size_t place, std::size_t element) {
+                  const std::uint64_t stream = (1ull << 62) + (step << 20) + 4 * layer + place;
+                  const std::uint64_t each =
+                      place == 3 ? static_cast<std::uint64_t>(m.heads) * length * length
+                                 : length * static_cast<std::uint64_t>(m.hidden);
+                  const RandomWords words{training_.numbers.seed, stream};
+                  return static_cast<double>(words.word(in_batch * each + element)) < p * 0x1p+32;
+                },
+            .kept = 1 / (1 - p),
+            .of_probabilities = !training_.scenario.training.flash_attention};
+  }
+
   std::int64_t inputs() const {
     return std::get<Dense>(training_.model.layers.front().shape).inputs;
   }

@@ -12,6 +12,8 @@ struct Case {
   Workload model;
   OptimizerKind optimizer{};
   double rate = 0.01;
+  double dropout = 0;
+  bool flash = true;
 };
 void PrintTo(const Case& which, std::ostream* out) { *out << which.name; }
 
@@ -25,6 +27,8 @@ TEST_P(OneDevice, TrainsAsThePlainModelDoes) {
   training.scenario.training.global_batch_size = batch;
   training.scenario.training.micro_batch_size = batch;
   training.scenario.training.optimizer = which.optimizer;
+  training.scenario.training.dropout = which.dropout;
+  training.scenario.training.flash_attention = which.flash;
   training.numbers.learning_rate = which.rate;
   PlainTraining plain{training, train(training, 0).parameters};
   const TrainingResult result = train(training, steps);
@@ -45,7 +49,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"mlp_lars", small_mlp(), OptimizerKind::lars, 1},
                     Case{"mlp_lamb", small_mlp(), OptimizerKind::lamb},
                     Case{"gpt_momentum", small_gpt(2), OptimizerKind::momentum},
-                    Case{"llama_adam", small_llama(2), OptimizerKind::adam, 0.001}),
+                    Case{"llama_adam", small_llama(2), OptimizerKind::adam, 0.001},
+                    Case{"gpt_dropout", small_gpt(2), OptimizerKind::momentum, 0.01, 0.2},
+                    Case{"llama_dropout_of_probabilities", small_llama(1), OptimizerKind::sgd, 0.1,
+                         0.3, false}),
     [](const auto& which) { return which.param.name; });
 
 // The task can be learned: what is stated is what one device reaches here.
