@@ -44,12 +44,12 @@ __global__ void __launch_bounds__(block_size)
   const float* row = logits + blockIdx.x * width;
   float* gradient = logit_gradient + blockIdx.x * width;
   if (target == ignored_token) {
-    for (std::size_t c = threadIdx.x; c < width; c += block_size) gradient[c] = 0;
+    for (std::size_t c = threadIdx.x; c < width; c += blockDim.x) gradient[c] = 0;
     return;
   }
   const RowPowers powers = powers_of(row, width);
   const auto right = static_cast<std::size_t>(target);
-  for (std::size_t c = threadIdx.x; c < width; c += block_size) {
+  for (std::size_t c = threadIdx.x; c < width; c += blockDim.x) {
     const float probability = expf(row[c] - powers.largest) / powers.sum;
     gradient[c] = (probability - (c == right ? 1.0F : 0.0F)) * scale;
   }
@@ -63,7 +63,7 @@ void cross_entropy(DeviceStream stream, std::span<const float> logits,
   ASSERT(logits.size() == shape.size());
   ASSERT(targets.size() == shape.rows && losses.size() == shape.rows);
   if (shape.rows > 0)
-    launch(stream, {grid_of_rows(shape.rows)}, cross_entropy_kernel, logits.data(), targets.data(),
+    launch(stream, row_launch(shape), cross_entropy_kernel, logits.data(), targets.data(),
            shape.width, losses.data());
   launch(stream, {}, loss_sum_kernel, losses.data(), targets.data(), shape.rows, total);
 }
@@ -74,8 +74,8 @@ void cross_entropy_backward(DeviceStream stream, std::span<const float> logits,
   ASSERT(logits.size() == shape.size() && logit_gradient.size() == shape.size());
   ASSERT(targets.size() == shape.rows);
   if (shape.size() == 0) return;
-  launch(stream, {grid_of_rows(shape.rows)}, cross_entropy_backward_kernel, logits.data(),
-         targets.data(), shape.width, scale, logit_gradient.data());
+  launch(stream, row_launch(shape), cross_entropy_backward_kernel, logits.data(), targets.data(),
+         shape.width, scale, logit_gradient.data());
 }
 
 }  // namespace rehearse

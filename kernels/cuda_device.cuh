@@ -1,8 +1,8 @@
 // What all CUDA kernels share: launching on a stream, grids, sums over warps and blocks, packs of
 // four numbers. Compiled by nvcc, and as plain C++ by the emulated runtime (tests/emulated_cuda).
 //
-// Blocks are 256 threads everywhere: 8 of them fill an SM of an A100 or H100 (2048 threads) as long
-// as a thread needs at most 32 registers, 4 with 64.
+// Blocks are 256 threads, or fewer for a narrow row: 8 of them fill an SM of an A100 or H100 (2048
+// threads) as long as a thread needs at most 32 registers, 4 with 64.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "kernels/cuda_try.hpp"
+#include "kernels/rows.hpp"
 
 namespace rehearse {
 
@@ -45,6 +46,14 @@ inline dim3 grid_for(std::size_t items, std::size_t each = block_size) {
 
 /// One block a row; rows may be more than the 65535 of the other axes, not more than 2^31 - 1.
 inline dim3 grid_of_rows(std::size_t rows) { return dim3{static_cast<unsigned>(rows)}; }
+
+/// The same, of as many warps as the row has work for: in a row of 64 numbers 6 of 8 warps would
+/// only wait at every barrier.
+inline Launch row_launch(RowShape shape) {
+  const std::size_t threads = (shape.width + warp_lanes - 1) / warp_lanes * warp_lanes;
+  return {grid_of_rows(shape.rows),
+          dim3{static_cast<unsigned>(std::clamp<std::size_t>(threads, warp_lanes, block_size))}};
+}
 
 inline bool aligned16(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "kernels/cuda_memory.hpp"
@@ -14,26 +16,34 @@
 
 namespace rehearse {
 
+class CudaRun;
+
 struct CudaOptions {
   /// By rank; transfers between different nodes go through NCCL. Empty: all on one.
   std::vector<int> node_of;
   /// No op ends for so long: the run is given up.
   std::chrono::milliseconds patience{60000};
+  /// Asked while it waits: true gives the run up.
+  std::function<bool()> stop;
 };
 
 class CudaExecutor final : public Executor {
  public:
   /// The memory is that of the programs it will run, and outlives it.
-  explicit CudaExecutor(const CudaMemory& memory, CudaOptions options = {})
-      : memory_{memory}, options_{std::move(options)} {}
+  explicit CudaExecutor(const CudaMemory& memory, CudaOptions options = {});
+  ~CudaExecutor() override;
 
   /// Every op, in real time; each device's clock begins when its first work may. Throws DeviceError
   /// when a device or NCCL fails, or nothing ends for too long; nothing is left behind then.
+  /// Streams, communicators and scratch memory stay for the next run of the same program, which
+  /// must be where it was.
   Timeline run(const Program& program) override;
 
  private:
   const CudaMemory& memory_;
   CudaOptions options_;
+  const Program* program_ = nullptr;
+  std::unique_ptr<CudaRun> run_;  // of program_
 };
 
 }  // namespace rehearse

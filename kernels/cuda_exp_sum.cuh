@@ -12,11 +12,11 @@ struct RowPowers {
 
 __device__ inline RowPowers powers_of(const float* row, std::size_t width) {
   float largest = -INFINITY;
-  for (std::size_t c = threadIdx.x; c < width; c += block_size) largest = Larger{}(largest, row[c]);
+  for (std::size_t c = threadIdx.x; c < width; c += blockDim.x) largest = Larger{}(largest, row[c]);
   largest = block_max(largest);
   if (largest == -INFINITY) return {0, 0};
   float sum = 0;
-  for (std::size_t c = threadIdx.x; c < width; c += block_size) sum += expf(row[c] - largest);
+  for (std::size_t c = threadIdx.x; c < width; c += blockDim.x) sum += expf(row[c] - largest);
   return {largest, block_sum(sum)};
 }
 

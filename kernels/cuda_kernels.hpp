@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "kernels/activation.hpp"
@@ -19,8 +20,11 @@
 #include "kernels/norm.hpp"
 #include "kernels/number_formats.hpp"
 #include "kernels/optimizers.hpp"
+#include "kernels/positions.hpp"
 #include "kernels/rows.hpp"
+#include "kernels/step_state.hpp"
 #include "kernels/token.hpp"
+#include "kernels/vocabulary_loss.hpp"
 
 struct CUstream_st;  // what a cudaStream_t points to
 
@@ -125,12 +129,17 @@ void cross_entropy_backward(DeviceStream stream, std::span<const float> logits,
                             std::span<const Token> targets, RowShape shape, float scale,
                             std::span<float> logit_gradient);
 
-// embedding.hpp; a token outside of the table gives NaN
+// embedding.hpp; the table holds words first …; a token outside of it gives NaN, which nothing
+// hides, or zeros where other ranks have the rest
+struct WordsHere {
+  std::int64_t first = 0;
+  float outside = std::numeric_limits<float>::quiet_NaN();
+};
 void embedding(DeviceStream stream, std::span<const float> table, RowShape table_shape,
-               std::span<const Token> tokens, std::span<float> y);
+               std::span<const Token> tokens, std::span<float> y, const WordsHere& words = {});
 void embedding_backward(DeviceStream stream, std::span<const float> y_gradient,
                         std::span<const Token> tokens, std::span<float> table_gradient,
-                        RowShape table_shape);
+                        RowShape table_shape, std::int64_t first = 0);
 
 // attention.hpp; row_dots is scratch of shape.score_rows() numbers
 inline constexpr std::size_t largest_attention_width = 128;  // of a head
@@ -140,6 +149,50 @@ void attention_backward(DeviceStream stream, const AttentionShape& shape,
                         const AttentionInputs& inputs, std::span<const float> y,
                         std::span<const float> log_sums, std::span<const float> y_gradient,
                         std::span<float> row_dots, const AttentionGradients& gradients);
+
+// attention_parts.hpp
+void attention_pairs(DeviceStream stream, const AttentionShape& shape, std::span<const float> x,
+                     std::span<const float> y, std::span<float> pairs);
+void attention_over_keys(DeviceStream stream, const AttentionShape& shape,
+                         std::span<const float> pairs, std::span<const float> y,
+                         std::span<float> x);
+void attention_over_queries(DeviceStream stream, const AttentionShape& shape,
+                            std::span<const float> pairs, std::span<const float> x,
+                            std::span<float> y);
+void attention_softmax(DeviceStream stream, const AttentionShape& shape,
+                       std::span<const float> scores, std::span<float> probabilities);
+void attention_softmax_backward(DeviceStream stream, const AttentionShape& shape,
+                                std::span<const float> probabilities,
+                                std::span<const float> gradient, std::span<float> scores_gradient);
+
+// positions.hpp
+void add_positions(DeviceStream stream, std::span<const float> table, RowShape shape,
+                   std::size_t length, std::span<float> y);
+void positions_backward(DeviceStream stream, std::span<const float> y_gradient, RowShape shape,
+                        std::size_t length, std::span<float> table_gradient);
+void rotate(DeviceStream stream, std::span<const float> x, const Rotation& rotation,
+            std::span<float> y);
+
+// vocabulary_loss.hpp, and the losses of end_calls.cpp: the scale is weight · state->loss_scale
+void vocabulary_max(DeviceStream stream, std::span<const float> logits, const VocabularyPart& part,
+                    std::span<float> largest);
+void vocabulary_sums(DeviceStream stream, std::span<const float> logits,
+                     std::span<const Token> targets, std::span<const float> largest,
+                     const VocabularyPart& part, std::span<float> target, std::span<float> sum);
+void vocabulary_softmax(DeviceStream stream, std::span<const float> logits,
+                        std::span<const float> largest, std::span<const float> target,
+                        std::span<const float> sum, const VocabularyPart& part,
+                        std::span<float> probabilities, double* losses);
+void vocabulary_gradient(DeviceStream stream, std::span<const float> probabilities,
+                         std::span<const Token> targets, double weight, const StepState* state,
+                         const VocabularyPart& part, std::span<float> gradient);
+/// From [part][row][class of the part] to rows.
+void gather_classes(DeviceStream stream, std::span<const float> logits, RowShape shape,
+                    std::size_t parts, std::span<float> in_rows);
+/// Of the classes first …, as many as `gradient` has room for.
+void class_gradient(DeviceStream stream, std::span<const float> logits,
+                    std::span<const Token> targets, RowShape shape, double weight,
+                    const StepState* state, std::size_t first, std::span<float> gradient);
 
 // top_k.hpp; scratch has top_k_scratch_words(values.size()), and of the sample's size for a sample
 std::size_t top_k_scratch_words(std::size_t numbers);
@@ -165,6 +218,19 @@ void correct_momentum(DeviceStream stream, std::span<const float> gradient, floa
 void take_out(DeviceStream stream, CompressionState state, std::span<const std::uint32_t> indices,
               std::span<float> values);
 
+// compression_calls.cpp: a packet's places beyond *found stay as they are; packets with such
+// places (number 0, nothing to add) are added by add_packet
+void sample_keys(DeviceStream stream, std::span<const float> values, const StepState* state,
+                 const RandomWords& words, std::span<std::uint32_t> keys);
+std::size_t sort_scratch_words(std::size_t keys);
+void sort_by_byte(DeviceStream stream, std::span<const std::uint32_t> keys, std::size_t byte,
+                  std::span<std::uint32_t> scratch, std::span<std::uint32_t> sorted);
+void fill_packet(DeviceStream stream, CompressionState state,
+                 std::span<const std::uint32_t> indices, const std::uint32_t* found, bool masks,
+                 std::span<float> values);
+void add_packet(DeviceStream stream, std::span<const std::uint32_t> indices,
+                std::span<const float> values, std::span<float> sum);
+
 // int8_gradients.hpp
 void int8_scale(DeviceStream stream, std::span<const float> x, float* scale);
 void quantize(DeviceStream stream, std::span<const float> x, const float* scale,
@@ -181,12 +247,27 @@ void find_not_finite(DeviceStream stream, std::span<const float> x, std::uint32_
 void find_not_finite(DeviceStream stream, std::span<const Fp16> x, std::uint32_t* not_finite);
 void find_not_finite(DeviceStream stream, std::span<const Bf16> x, std::uint32_t* not_finite);
 
-// optimizers.hpp
-void sgd_step(DeviceStream stream, const Sgd& sgd, const Weights& weights);
+// step_state.hpp, as update_calls.cpp uses it
+struct StepFactors {
+  float gradient_factor, first, second, is_finite;  // first, second: Adam's bias corrections
+};
+void step_factors(DeviceStream stream, const StepState* state, float beta1, float beta2,
+                  StepFactors* factors);
+void add_weighted(DeviceStream stream, const double* part, double weight, double* sum);
+void round_sum(DeviceStream stream, const double* sum, float* rounded);
+void gradient_factor(DeviceStream stream, const float* squares, double limit, StepState* state);
+void count_step(DeviceStream stream, StepState* state);
+/// So that the norm, whose square is given, is at most `limit`.
+void clip_to(DeviceStream stream, const double* squares, double limit, std::span<float> x);
+
+// optimizers.hpp; factors on the device take the place of those given here, and a step that
+// overflowed then changes nothing
+void sgd_step(DeviceStream stream, const Sgd& sgd, const Weights& weights,
+              const StepFactors* factors = nullptr);
 void momentum_step(DeviceStream stream, const Momentum& settings, const Weights& weights,
-                   std::span<float> velocity);
+                   std::span<float> velocity, const StepFactors* factors = nullptr);
 void adam_step(DeviceStream stream, const Adam& adam, const Weights& weights, Moments moments,
-               std::uint64_t number);
+               std::uint64_t number, const StepFactors* factors = nullptr);
 
 // gradient_norm.hpp and layerwise.hpp; scratch has norm_scratch_numbers(number of weights)
 using NormScratch = std::span<double>;
@@ -194,16 +275,20 @@ std::size_t norm_scratch_numbers(std::size_t numbers);
 void sum_of_squares(DeviceStream stream, std::span<const float> x, NormScratch scratch,
                     double* result);
 void lars_squares(DeviceStream stream, const Weights& weights, NormScratch scratch,
-                  LayerSquares* squares);
+                  LayerSquares* squares, const StepFactors* factors = nullptr);
 void lars_ratio(DeviceStream stream, const Lars& lars, const LayerSquares* squares, float* ratio);
 void lars_step(DeviceStream stream, const Lars& lars, const Weights& weights,
-               std::span<float> velocity, const float* ratio);
+               std::span<float> velocity, const float* ratio, const StepFactors* factors = nullptr);
 void lamb_update(DeviceStream stream, const Lamb& lamb, const Weights& weights, Moments moments,
                  std::uint64_t number, std::span<float> update, NormScratch scratch,
                  LayerSquares* squares);
+/// Pass 1 without the squares.
+void lamb_update(DeviceStream stream, const Lamb& lamb, const Weights& weights, Moments moments,
+                 std::uint64_t number, std::span<float> update, const StepFactors* factors);
 void lamb_ratio(DeviceStream stream, const LayerSquares* squares, float* ratio);
 void lamb_apply(DeviceStream stream, const Lamb& lamb, const Weights& weights,
-                std::span<const float> update, const float* ratio);
+                std::span<const float> update, const float* ratio,
+                const StepFactors* factors = nullptr);
 
 /// Keeps one thread of the device busy for so many of its clock cycles.
 void spin(DeviceStream stream, std::int64_t cycles);

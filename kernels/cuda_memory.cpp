@@ -82,4 +82,15 @@ std::vector<std::byte> CudaMemory::read(Rank rank, const Slice& slice) const {
   return bytes;
 }
 
+std::span<std::byte> StagedCudaMemory::at(Rank rank, const Slice& slice) {
+  for (Staged& each : staged_)
+    if (each.rank == rank && each.slice == slice) return each.bytes;
+  return staged_.emplace_back(Staged{rank, slice, memory_.read(rank, slice)}).bytes;
+}
+
+void StagedCudaMemory::store() {
+  for (const Staged& each : staged_) memory_.load(each.rank, each.slice, each.bytes);
+  staged_.clear();
+}
+
 }  // namespace rehearse

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <span>
 #include <utility>
@@ -39,6 +40,24 @@ class CudaMemory {
   std::vector<int> device_of_;
   std::map<std::pair<Rank, Buffer>, Room> rooms_;
   std::map<int, DeviceBlock> blocks_;  // by device
+};
+
+/// Slices of devices as bytes of the host: read when first asked for, written back by store().
+/// Slices that are asked for between two store() are the same or do not overlap.
+class StagedCudaMemory {
+ public:
+  explicit StagedCudaMemory(const CudaMemory& memory) : memory_{memory} {}
+  std::span<std::byte> at(Rank rank, const Slice& slice);
+  void store();
+
+ private:
+  struct Staged {
+    Rank rank;
+    Slice slice;
+    std::vector<std::byte> bytes;
+  };
+  const CudaMemory& memory_;
+  std::deque<Staged> staged_;
 };
 
 }  // namespace rehearse

@@ -15,12 +15,26 @@ __device__ void store_copy(Narrow* copy, std::size_t i, float weight) {
   copy[i] = narrowed<Narrow>(weight);
 }
 
+// Most steps ask nothing more of the factors than that of the gradient; LAMB's last has no gradient
+// any more.
+template <class Step>
+__device__ void correct(Step&, const StepFactors&) {}
+template <class Step>
+__device__ float factor_of(const Step&, const StepFactors& factors) {
+  return factors.gradient_factor;
+}
+
 // Four elements a thread and turn, a block apart: their loads are under way together, and any
 // alignment will do.
 template <class Step, class Copy>
 __global__ void __launch_bounds__(block_size)
-    update_kernel(Step step, float* master, const float* gradient, float gradient_factor, Copy copy,
-                  std::size_t numbers) {
+    update_kernel(Step step, const StepFactors* factors, float* master, const float* gradient,
+                  float gradient_factor, Copy copy, std::size_t numbers) {
+  if (factors != nullptr) {
+    if (factors->is_finite == 0) return;
+    gradient_factor = factor_of(step, *factors);
+    correct(step, *factors);
+  }
   constexpr unsigned each = 4;
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * block_size * each;
   for (std::size_t base = static_cast<std::size_t>(blockIdx.x) * block_size * each + threadIdx.x;
@@ -37,13 +51,15 @@ __global__ void __launch_bounds__(block_size)
 }
 
 template <class Step>
-void update_weights(DeviceStream stream, const Weights& weights, const Step& step) {
+void update_weights(DeviceStream stream, const Weights& weights, const Step& step,
+                    const StepFactors* factors) {
   const std::size_t numbers = weights.master.size();
   ASSERT(weights.gradient.size() == numbers);
   if (numbers == 0) return;
   const auto start = [&](auto copy) {
     launch(stream, {grid_for(numbers, 4 * block_size)}, update_kernel<Step, decltype(copy)>, step,
-           weights.master.data(), weights.gradient.data(), weights.gradient_factor, copy, numbers);
+           factors, weights.master.data(), weights.gradient.data(), weights.gradient_factor, copy,
+           numbers);
   };
   if (const auto* fp16 = std::get_if<std::span<Fp16>>(&weights.copy)) {
     ASSERT(fp16->size() == numbers);

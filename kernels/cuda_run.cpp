@@ -46,8 +46,10 @@ void CudaRun::record(EventHandle& event, Lane& lane, bool with_time) {
 }
 
 void CudaRun::order(Lane& first, Lane& second) {
-  record(joints_.emplace_back(), first, false);
-  CUDA_TRY(cudaStreamWaitEvent(second.stream.get(), joints_.back().get(), 0));
+  // An event may be recorded again at once: who waits for it waits for what it was when asked.
+  EventHandle& joint = joints_[&first];
+  record(joint, first, false);
+  CUDA_TRY(cudaStreamWaitEvent(second.stream.get(), joint.get(), 0));
 }
 
 // What came before on the same stream is waited for by the stream itself.
@@ -85,6 +87,20 @@ void CudaRun::start() {
   }
 }
 
+// One block a lane, used again by each of its calls, which run one after another. What it outgrew
+// stays: work under way may use it.
+std::byte* CudaRun::take(Scratch& scratch, int device, std::size_t bytes) {
+  constexpr std::size_t alignment = 256;
+  const std::size_t needed = (bytes + alignment - 1) / alignment * alignment;
+  if (scratch.bytes - scratch.used < needed) {
+    if (scratch.block != nullptr) outgrown_.push_back(std::move(scratch.block));
+    const std::size_t size = std::max(2 * scratch.bytes, needed);
+    scratch = {make_block(device, size), size, 0};
+  }
+  scratch.used += needed;
+  return scratch.block.get() + scratch.used - needed;
+}
+
 void CudaRun::start_compute(const Program::Op& op, Lane& lane) {
   const std::span<const KernelCall> calls = program_.calls(op);
   const std::span<const Access> accesses = program_.accesses(op);
@@ -94,18 +110,12 @@ void CudaRun::start_compute(const Program::Op& op, Lane& lane) {
   for (const KernelCall& call : calls) {
     const auto mine = std::span{operands}.subspan(taken, call.operands);
     taken += call.operands;
-    std::vector<std::size_t> sizes;
-    for (const auto& each : mine) sizes.push_back(each.size());
-    const std::size_t bytes = scratch_bytes(call, sizes);
-    // One block a lane, as long as its largest call: calls of a lane run one after another.
     Scratch& scratch = scratch_[&lane];
-    if (scratch.bytes < bytes) {
-      if (scratch.block != nullptr) outgrown_.push_back(std::move(scratch.block));
-      scratch = {make_block(lane.device, bytes), bytes};
-    }
+    scratch.used = 0;
     BlasHandle& blas = blas_[lane.device];
     if (blas == nullptr) blas = make_blas(lane.device);
-    start_call({lane.stream.get(), blas.get(), {scratch.block.get(), bytes}}, call, mine);
+    const auto more = [&](std::size_t bytes) { return take(scratch, lane.device, bytes); };
+    start_call({lane.stream.get(), blas.get(), more}, call, mine);
   }
 }
 
@@ -120,15 +130,30 @@ void CudaRun::check_communicators() {
     }
 }
 
+// Unless something behind the op has ended since it was last asked.
+void CudaRun::give_up_at(OpId id, std::size_t& ended) {
+  const auto is_over = [](const Moments& each) {
+    return cudaEventQuery(each.end.get()) == cudaSuccess;
+  };
+  const auto now = static_cast<std::size_t>(std::ranges::count_if(moments_, is_over));
+  if (now <= std::exchange(ended, now))
+    throw DeviceError(fmt::format("{} has not ended, and nothing else has for {} ms",
+                                  program_.describe(id), options_.patience.count()));
+}
+
 // Asks instead of waiting: a collective whose partner is lost never ends, but its communicator
-// learns of it.
+// learns of it. Patience counts while this process runs: one that was stopped for a while has not
+// waited.
 void CudaRun::finish() {
   using Clock = std::chrono::steady_clock;
-  Clock::time_point last_progress = Clock::now();
+  constexpr Clock::duration most = std::chrono::milliseconds{100};
+  Clock::time_point asked = Clock::now();
+  Clock::duration waited{};
+  std::size_t asked_for = 0, ended = 0;
   for (std::size_t i = 0; i < program_.size();) {
     const cudaError_t state = cudaEventQuery(moments_[i].end.get());
     if (state == cudaSuccess) {
-      last_progress = Clock::now();
+      waited = {};
       ++i;
       continue;
     }
@@ -136,11 +161,16 @@ void CudaRun::finish() {
       throw DeviceError(fmt::format("{}: {}", program_.describe(static_cast<OpId>(i)),
                                     cudaGetErrorString(state)));
     check_communicators();
-    if (Clock::now() - last_progress > options_.patience)
-      throw DeviceError(fmt::format("{} has not ended, and nothing else has for {} ms",
-                                    program_.describe(static_cast<OpId>(i)),
-                                    options_.patience.count()));
-    std::this_thread::yield();
+    if (options_.stop && options_.stop()) throw DeviceError("stopped before the end");
+    const Clock::time_point now = Clock::now();
+    waited += std::min(now - asked, most);
+    asked = now;
+    if (waited > options_.patience) {
+      give_up_at(static_cast<OpId>(i), ended);
+      waited = {};
+    }
+    // NCCL has threads of its own; but on a busy machine each turn given away is milliseconds.
+    if (++asked_for % 64 == 0) std::this_thread::yield();
   }
 }
 
@@ -163,11 +193,23 @@ Timeline CudaRun::timeline() {
   return result;
 }
 
+CudaExecutor::CudaExecutor(const CudaMemory& memory, CudaOptions options)
+    : memory_{memory}, options_{std::move(options)} {}
+
+CudaExecutor::~CudaExecutor() = default;
+
 Timeline CudaExecutor::run(const Program& program) {
-  CudaRun all{program, memory_, options_};
-  all.start();
-  all.finish();
-  return all.timeline();
+  if (program_ != &program) run_ = std::make_unique<CudaRun>(program, memory_, options_);
+  program_ = &program;
+  try {
+    run_->start();
+    run_->finish();
+    return run_->timeline();
+  } catch (...) {
+    program_ = nullptr;
+    run_ = nullptr;
+    throw;
+  }
 }
 
 }  // namespace rehearse

@@ -37,7 +37,7 @@ class CudaRun {
   };
   struct Scratch {
     DeviceBlock block;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0, used = 0;
   };
   using DeviceBytes = std::span<std::byte>;
 
@@ -49,6 +49,7 @@ class CudaRun {
   void order(Lane& first, Lane& second);
   bool reaches(int device, int other);
 
+  std::byte* take(Scratch& scratch, int device, std::size_t bytes);
   void start_compute(const Program::Op& op, Lane& lane);
   void start_transfer(const Program::Op& op, Lane& lane);
   void start_collective(const Program::Op& op);
@@ -61,6 +62,7 @@ class CudaRun {
   Arrival& arrival_of(const Lane& lane, int device, std::size_t staging_bytes);
   std::span<const CommunicatorHandle> communicators_of(const std::vector<Rank>& group);
   void check_communicators();
+  void give_up_at(OpId id, std::size_t& ended);
 
   const Program& program_;
   const CudaMemory& memory_;
@@ -71,10 +73,10 @@ class CudaRun {
   std::map<std::pair<int, int>, bool> reaches_;
   std::map<int, BlasHandle> blas_;
   std::map<const Lane*, Scratch> scratch_;
-  std::vector<DeviceBlock> outgrown_;   // scratch that work under way may still use
-  std::map<int, EventHandle> origins_;  // by device: when its clock begins
-  std::vector<Moments> moments_;        // by op
-  std::vector<EventHandle> joints_;     // of order()
+  std::vector<DeviceBlock> outgrown_;          // scratch that work under way may still use
+  std::map<int, EventHandle> origins_;         // by device: when its clock begins
+  std::vector<Moments> moments_;               // by op
+  std::map<const Lane*, EventHandle> joints_;  // of order(), by its first lane
   // Last, so that they end first: streams could not be destroyed while they wait for a lost rank.
   std::map<std::vector<Rank>, std::vector<CommunicatorHandle>> communicators_;
 };

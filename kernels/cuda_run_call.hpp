@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 #include "sim/program.hpp"
@@ -16,11 +17,8 @@ namespace rehearse {
 struct CallPlace {
   CUstream_st* stream = nullptr;
   cublasContext* blas = nullptr;
-  std::span<std::byte> scratch;
+  std::function<std::byte*(std::size_t bytes)> scratch;  // more of it, until the call has ended
 };
-
-/// How much scratch memory a call needs; `sizes` are the bytes of its operands.
-std::size_t scratch_bytes(const KernelCall& call, std::span<const std::size_t> sizes);
 
 /// One kernel on its operands, each as many bytes as its slice. Operands stored in 16 bits are
 /// widened to fp32 before and rounded after, but for those of matrix products.

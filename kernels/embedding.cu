@@ -13,23 +13,25 @@ namespace rehearse {
 namespace {
 
 __global__ void __launch_bounds__(block_size)
-    embedding_kernel(const float* table, RowShape shape, const Token* tokens, float* y) {
-  const auto token = static_cast<std::size_t>(tokens[blockIdx.x]);
+    embedding_kernel(const float* table, RowShape shape, std::int64_t first, float outside,
+                     const Token* tokens, float* y) {
+  const auto token =
+      static_cast<std::size_t>(static_cast<std::int64_t>(tokens[blockIdx.x]) - first);
   float* row = y + blockIdx.x * shape.width;
-  // A token outside of the table has no row to give: NaN, which nothing hides.
-  for (std::size_t c = threadIdx.x; c < shape.width; c += block_size)
-    row[c] = token < shape.rows ? table[token * shape.width + c] : NAN;
+  for (std::size_t c = threadIdx.x; c < shape.width; c += blockDim.x)
+    row[c] = token < shape.rows ? table[token * shape.width + c] : outside;
 }
 
 __global__ void __launch_bounds__(block_size)
     embedding_backward_kernel(const float* y_gradient, const Token* tokens, std::size_t positions,
-                              float* table_gradient, RowShape shape) {
+                              float* table_gradient, RowShape shape, std::int64_t first) {
   const Token mine = tokens[blockIdx.x];
+  const auto word = static_cast<std::size_t>(static_cast<std::int64_t>(mine) - first);
   bool was_before = false;
   for (std::size_t i = threadIdx.x; i < blockIdx.x; i += block_size)
     was_before = was_before || tokens[i] == mine;
-  if (__syncthreads_or(was_before ? 1 : 0) || static_cast<std::size_t>(mine) >= shape.rows) return;
-  float* row = table_gradient + static_cast<std::size_t>(mine) * shape.width;
+  if (__syncthreads_or(was_before ? 1 : 0) || word >= shape.rows) return;
+  float* row = table_gradient + word * shape.width;
   // Each thread has its columns; all of them walk through the positions together.
   for (std::size_t begin = blockIdx.x; begin < positions; begin += block_size) {
     __shared__ Token window[block_size];
@@ -48,21 +50,21 @@ __global__ void __launch_bounds__(block_size)
 }  // namespace
 
 void embedding(DeviceStream stream, std::span<const float> table, RowShape table_shape,
-               std::span<const Token> tokens, std::span<float> y) {
+               std::span<const Token> tokens, std::span<float> y, const WordsHere& words) {
   ASSERT(table.size() == table_shape.size() && y.size() == tokens.size() * table_shape.width);
   if (y.empty()) return;
-  launch(stream, {grid_of_rows(tokens.size())}, embedding_kernel, table.data(), table_shape,
-         tokens.data(), y.data());
+  launch(stream, row_launch({tokens.size(), table_shape.width}), embedding_kernel, table.data(),
+         table_shape, words.first, words.outside, tokens.data(), y.data());
 }
 
 void embedding_backward(DeviceStream stream, std::span<const float> y_gradient,
                         std::span<const Token> tokens, std::span<float> table_gradient,
-                        RowShape table_shape) {
+                        RowShape table_shape, std::int64_t first) {
   ASSERT(table_gradient.size() == table_shape.size());
   ASSERT(y_gradient.size() == tokens.size() * table_shape.width);
   if (y_gradient.empty()) return;
   launch(stream, {grid_of_rows(tokens.size())}, embedding_backward_kernel, y_gradient.data(),
-         tokens.data(), tokens.size(), table_gradient.data(), table_shape);
+         tokens.data(), tokens.size(), table_gradient.data(), table_shape, first);
 }
 
 }  // namespace rehearse

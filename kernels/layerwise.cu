@@ -16,7 +16,9 @@ __device__ double square(float value) {
 }
 
 __global__ void __launch_bounds__(block_size)
-    squares_kernel(const float* x, float factor, std::size_t numbers, double* partial_sums) {
+    squares_kernel(const float* x, float factor, const StepFactors* factors, std::size_t numbers,
+                   double* partial_sums) {
+  if (factors != nullptr) factor = factors->gradient_factor;
   double sum = 0;
   for (std::size_t i = global_thread(); i < numbers; i += grid_threads())
     sum += square(x[i] * factor);
@@ -34,10 +36,10 @@ __global__ void __launch_bounds__(block_size)
 
 // A factor of 1 leaves every bit as it is.
 void squares_of(DeviceStream stream, std::span<const float> x, float factor, NormScratch scratch,
-                double* result) {
+                double* result, const StepFactors* factors = nullptr) {
   const dim3 grid = grid_for(x.size(), 4 * block_size);
   ASSERT(scratch.size() >= grid.x);
-  launch(stream, {grid}, squares_kernel, x.data(), factor, x.size(), scratch.data());
+  launch(stream, {grid}, squares_kernel, x.data(), factor, factors, x.size(), scratch.data());
   launch(stream, {}, add_up_kernel, scratch.data(), grid.x, result);
 }
 
@@ -74,11 +76,17 @@ struct LambApply {
     return w - rate * *ratio * update;
   }
 };
+__device__ float factor_of(const LambApply&, const StepFactors&) { return 1; }
 
 __global__ void __launch_bounds__(block_size)
-    lamb_update_kernel(Lamb lamb, BiasCorrection correction, const float* master,
-                       const float* gradient, float gradient_factor, float* first, float* second,
-                       float* update, std::size_t numbers) {
+    lamb_update_kernel(Lamb lamb, BiasCorrection correction, const StepFactors* factors,
+                       const float* master, const float* gradient, float gradient_factor,
+                       float* first, float* second, float* update, std::size_t numbers) {
+  if (factors != nullptr) {
+    if (factors->is_finite == 0) return;
+    gradient_factor = factors->gradient_factor;
+    correction = {factors->first, factors->second};
+  }
   for (std::size_t i = global_thread(); i < numbers; i += grid_threads()) {
     const float g = gradient[i] * gradient_factor;
     const float m = lamb.beta1 * first[i] + (1 - lamb.beta1) * g;
@@ -102,10 +110,10 @@ void sum_of_squares(DeviceStream stream, std::span<const float> x, NormScratch s
 }
 
 void lars_squares(DeviceStream stream, const Weights& weights, NormScratch scratch,
-                  LayerSquares* squares) {
+                  LayerSquares* squares, const StepFactors* factors) {
   ASSERT(weights.gradient.size() == weights.master.size());
   squares_of(stream, weights.master, 1, scratch, &squares->weights);
-  squares_of(stream, weights.gradient, weights.gradient_factor, scratch, &squares->other);
+  squares_of(stream, weights.gradient, weights.gradient_factor, scratch, &squares->other, factors);
 }
 
 void lars_ratio(DeviceStream stream, const Lars& lars, const LayerSquares* squares, float* ratio) {
@@ -113,22 +121,27 @@ void lars_ratio(DeviceStream stream, const Lars& lars, const LayerSquares* squar
 }
 
 void lars_step(DeviceStream stream, const Lars& lars, const Weights& weights,
-               std::span<float> velocity, const float* ratio) {
+               std::span<float> velocity, const float* ratio, const StepFactors* factors) {
   ASSERT(velocity.size() == weights.master.size());
-  update_weights(stream, weights, LarsStep{lars, ratio, velocity.data()});
+  update_weights(stream, weights, LarsStep{lars, ratio, velocity.data()}, factors);
 }
 
 void lamb_update(DeviceStream stream, const Lamb& lamb, const Weights& weights, Moments moments,
-                 std::uint64_t number, std::span<float> update, NormScratch scratch,
-                 LayerSquares* squares) {
+                 std::uint64_t number, std::span<float> update, const StepFactors* factors) {
   const std::size_t numbers = weights.master.size();
   ASSERT(weights.gradient.size() == numbers && update.size() == numbers);
   ASSERT(moments.first.size() == numbers && moments.second.size() == numbers);
   if (numbers > 0)
     launch(stream, {grid_for(numbers)}, lamb_update_kernel, lamb,
-           bias_correction(lamb.beta1, lamb.beta2, number), weights.master.data(),
+           bias_correction(lamb.beta1, lamb.beta2, number), factors, weights.master.data(),
            weights.gradient.data(), weights.gradient_factor, moments.first.data(),
            moments.second.data(), update.data(), numbers);
+}
+
+void lamb_update(DeviceStream stream, const Lamb& lamb, const Weights& weights, Moments moments,
+                 std::uint64_t number, std::span<float> update, NormScratch scratch,
+                 LayerSquares* squares) {
+  lamb_update(stream, lamb, weights, moments, number, update, nullptr);
   squares_of(stream, weights.master, 1, scratch, &squares->weights);
   squares_of(stream, update, 1, scratch, &squares->other);
 }
@@ -138,12 +151,12 @@ void lamb_ratio(DeviceStream stream, const LayerSquares* squares, float* ratio) 
 }
 
 void lamb_apply(DeviceStream stream, const Lamb& lamb, const Weights& weights,
-                std::span<const float> update, const float* ratio) {
+                std::span<const float> update, const float* ratio, const StepFactors* factors) {
   ASSERT(update.size() == weights.master.size());
   Weights whole = weights;
   whole.gradient = update;
   whole.gradient_factor = 1;
-  update_weights(stream, whole, LambApply{lamb.rate, ratio});
+  update_weights(stream, whole, LambApply{lamb.rate, ratio}, factors);
 }
 
 }  // namespace rehearse

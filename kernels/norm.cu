@@ -19,11 +19,11 @@ __device__ RowStatistics statistics_of(const float* row, std::size_t width, floa
   float mean = 0;
   if constexpr (centred) {
     float sum = 0;
-    for (std::size_t c = threadIdx.x; c < width; c += block_size) sum += row[c];
+    for (std::size_t c = threadIdx.x; c < width; c += blockDim.x) sum += row[c];
     mean = block_sum(sum) / static_cast<float>(width);
   }
   float squares = 0;
-  for (std::size_t c = threadIdx.x; c < width; c += block_size)
+  for (std::size_t c = threadIdx.x; c < width; c += blockDim.x)
     squares = fmaf(row[c] - mean, row[c] - mean, squares);
   const float variance = block_sum(squares) / static_cast<float>(width);
   return {mean, 1 / sqrtf(variance + epsilon)};
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(block_size)
   const float* row = x + blockIdx.x * shape.width;
   float* output = y + blockIdx.x * shape.width;
   const auto [mean, rate] = statistics_of<centred>(row, shape.width, epsilon);
-  for (std::size_t c = threadIdx.x; c < shape.width; c += block_size) {
+  for (std::size_t c = threadIdx.x; c < shape.width; c += blockDim.x) {
     const float n = (row[c] - mean) * rate;
     output[c] = centred ? fmaf(n, weight[c], bias[c]) : n * weight[c];
   }
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(block_size)
   const std::size_t first = blockIdx.x * shape.width;
   const float mean = centred ? means[blockIdx.x] : 0, rate = rates[blockIdx.x];
   float sum = 0, product = 0;
-  for (std::size_t c = threadIdx.x; c < shape.width; c += block_size) {
+  for (std::size_t c = threadIdx.x; c < shape.width; c += blockDim.x) {
     const float d = y_gradient[first + c] * weight[c];
     sum += d;
     product = fmaf(d, (x[first + c] - mean) * rate, product);
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(block_size)
   const float count = static_cast<float>(shape.width);
   const float mean_d = centred ? block_sum(sum) / count : 0;
   const float mean_dn = block_sum(product) / count;
-  for (std::size_t c = threadIdx.x; c < shape.width; c += block_size) {
+  for (std::size_t c = threadIdx.x; c < shape.width; c += blockDim.x) {
     const float n = (x[first + c] - mean) * rate, d = y_gradient[first + c] * weight[c];
     x_gradient[first + c] = rate * (d - mean_d - n * mean_dn);
   }
@@ -92,8 +92,8 @@ void layer_norm(DeviceStream stream, std::span<const float> x, std::span<const f
   ASSERT(weight.size() == shape.width && bias.size() == shape.width);
   ASSERT(statistics.mean.size() == shape.rows && statistics.rate.size() == shape.rows);
   if (shape.size() == 0) return;
-  launch(stream, {grid_of_rows(shape.rows)}, norm_kernel<true>, x.data(), weight.data(),
-         bias.data(), shape, epsilon, y.data(), statistics.mean.data(), statistics.rate.data());
+  launch(stream, row_launch(shape), norm_kernel<true>, x.data(), weight.data(), bias.data(), shape,
+         epsilon, y.data(), statistics.mean.data(), statistics.rate.data());
 }
 
 void layer_norm_input(DeviceStream stream, std::span<const float> y_gradient,
@@ -103,9 +103,8 @@ void layer_norm_input(DeviceStream stream, std::span<const float> y_gradient,
   ASSERT(x_gradient.size() == shape.size() && weight.size() == shape.width);
   ASSERT(statistics.mean.size() == shape.rows && statistics.rate.size() == shape.rows);
   if (shape.size() == 0) return;
-  launch(stream, {grid_of_rows(shape.rows)}, norm_backward_kernel<true>, y_gradient.data(),
-         x.data(), weight.data(), shape, statistics.mean.data(), statistics.rate.data(),
-         x_gradient.data());
+  launch(stream, row_launch(shape), norm_backward_kernel<true>, y_gradient.data(), x.data(),
+         weight.data(), shape, statistics.mean.data(), statistics.rate.data(), x_gradient.data());
 }
 
 void layer_norm_weights(DeviceStream stream, std::span<const float> y_gradient,
@@ -134,8 +133,8 @@ void rms_norm(DeviceStream stream, std::span<const float> x, std::span<const flo
   ASSERT(x.size() == shape.size() && y.size() == shape.size());
   ASSERT(weight.size() == shape.width && rate.size() == shape.rows);
   if (shape.size() == 0) return;
-  launch(stream, {grid_of_rows(shape.rows)}, norm_kernel<false>, x.data(), weight.data(), nullptr,
-         shape, epsilon, y.data(), nullptr, rate.data());
+  launch(stream, row_launch(shape), norm_kernel<false>, x.data(), weight.data(), nullptr, shape,
+         epsilon, y.data(), nullptr, rate.data());
 }
 
 void rms_norm_input(DeviceStream stream, std::span<const float> y_gradient,
@@ -145,8 +144,8 @@ void rms_norm_input(DeviceStream stream, std::span<const float> y_gradient,
   ASSERT(x_gradient.size() == shape.size() && weight.size() == shape.width);
   ASSERT(rate.size() == shape.rows);
   if (shape.size() == 0) return;
-  launch(stream, {grid_of_rows(shape.rows)}, norm_backward_kernel<false>, y_gradient.data(),
-         x.data(), weight.data(), shape, nullptr, rate.data(), x_gradient.data());
+  launch(stream, row_launch(shape), norm_backward_kernel<false>, y_gradient.data(), x.data(),
+         weight.data(), shape, nullptr, rate.data(), x_gradient.data());
 }
 
 void rms_norm_weights(DeviceStream stream, std::span<const float> y_gradient,

@@ -44,25 +44,31 @@ struct AdamStep {
   }
 };
 
+__device__ void correct(AdamStep& step, const StepFactors& factors) {
+  step.correction = {factors.first, factors.second};
+}
+
 }  // namespace
 
-void sgd_step(DeviceStream stream, const Sgd& sgd, const Weights& weights) {
-  update_weights(stream, weights, SgdStep{sgd});
+void sgd_step(DeviceStream stream, const Sgd& sgd, const Weights& weights,
+              const StepFactors* factors) {
+  update_weights(stream, weights, SgdStep{sgd}, factors);
 }
 
 void momentum_step(DeviceStream stream, const Momentum& settings, const Weights& weights,
-                   std::span<float> velocity) {
+                   std::span<float> velocity, const StepFactors* factors) {
   ASSERT(velocity.size() == weights.master.size());
-  update_weights(stream, weights, MomentumStep{settings, velocity.data()});
+  update_weights(stream, weights, MomentumStep{settings, velocity.data()}, factors);
 }
 
 void adam_step(DeviceStream stream, const Adam& adam, const Weights& weights, Moments moments,
-               std::uint64_t number) {
+               std::uint64_t number, const StepFactors* factors) {
   ASSERT(moments.first.size() == weights.master.size());
   ASSERT(moments.second.size() == weights.master.size());
   update_weights(stream, weights,
                  AdamStep{adam, bias_correction(adam.beta1, adam.beta2, number),
-                          moments.first.data(), moments.second.data()});
+                          moments.first.data(), moments.second.data()},
+                 factors);
 }
 
 }  // namespace rehearse

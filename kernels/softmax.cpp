@@ -1,6 +1,7 @@
 // The largest of a row is subtracted first: no power overflows, and one of them is 1.
 #include "kernels/softmax.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -12,8 +13,11 @@ namespace rehearse {
 ExpSum exp_sum(std::span<const float> row) {
   constexpr double none = -std::numeric_limits<double>::infinity();
   double largest = none;
-  for (const float value : row)
-    if (!(static_cast<double>(value) <= largest)) largest = static_cast<double>(value);  // NaN too
+  for (const float value : row) {
+    const auto wide = static_cast<double>(value);
+    if (std::isnan(wide)) return {wide, wide};  // a later number must not hide it
+    largest = std::max(largest, wide);
+  }
   if (largest == none) return {};
   double sum = 0;
   for (const float value : row) sum += std::exp(static_cast<double>(value) - largest);

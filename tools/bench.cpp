@@ -23,6 +23,7 @@
 #include "tools/chart.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
+#include "tools/cuda_backend.hpp"
 #include "tools/engine.hpp"
 #include "tools/output_file.hpp"
 #include "tools/progress.hpp"
@@ -327,8 +328,11 @@ void run_on_host(const Options& options) {
 
 void run(const Options& options) {
   if (options.backend == "host") return run_on_host(options);
-  if (options.backend == "cuda")
-    throw NothingToRunOn("--backend cuda: this build cannot run on GPUs");
+  if (options.backend == "cuda") {
+    need_cuda();
+    throw InputError(
+        "bench has no table for GPUs yet: 'calibrate --backend cuda' times collectives");
+  }
   if (options.backend != "sim") {
     const std::vector<std::string> known{"sim", "host", "cuda"};
     const std::string hint = did_you_mean(options.backend, known);

@@ -10,6 +10,7 @@
 #include "tools/calibrate.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
+#include "tools/cuda_backend.hpp"
 #include "tools/output_file.hpp"
 #include "topology/cluster.hpp"
 
@@ -27,17 +28,17 @@ struct Options {
 Profile profile_of(const Options& options, const Topology& topology) {
   if (!options.logs.empty())
     return calibrate_from_logs({topology, options.logs, options.collective, options.quiet});
-  return calibrate_on_host(
-      {topology, options.scenarios, parse_bytes(options.largest), options.quiet});
+  const HostCalibration what{topology, options.scenarios, parse_bytes(options.largest),
+                             options.quiet};
+  return options.backend == "cuda" ? need_cuda().calibrate(what) : calibrate_on_host(what);
 }
 
 void calibrate(const Options& options) {
   if (options.logs.empty() == options.backend.empty())
     throw InputError(
         "calibrate measures with --backend host, or reads logs with --from: one of them");
-  if (options.backend == "cuda")
-    throw NothingToRunOn("--backend cuda: this build cannot run on GPUs");
-  if (!options.backend.empty() && options.backend != "host")
+  if (options.backend == "cuda") need_cuda();
+  if (!options.backend.empty() && options.backend != "host" && options.backend != "cuda")
     throw InputError(fmt::format("unknown backend '{}'; there are host and cuda", options.backend));
   if (options.cluster.empty())
     throw InputError("--cluster is required; see 'rehearse calibrate --help'");
@@ -59,7 +60,7 @@ void add_calibrate_command(CLI::App& app) {
   CLI::App* const command =
       app.add_subcommand("calibrate", "Measure a machine and write a profile that predict takes");
   command->add_option("--backend", options->backend,
-                      "host: measure here, by threads or the processes of mpirun");
+                      "host: measure here, by threads or the processes of mpirun; cuda: the GPUs");
   command->add_option("--from", options->logs, "Logs of nccl-tests instead, text or JSON");
   command->add_option("--cluster", options->cluster, "The machine: a catalog name or a file");
   command->add_option("--nodes", options->nodes, "Instead of the cluster's own number");

@@ -109,17 +109,6 @@ double spread_of(const std::vector<Time>& times) {
 
 namespace {
 
-// With a checkpoint to leave behind, a step may come to its end, if that does not take too long.
-std::function<bool()> with_grace(std::function<bool()> stop) {
-  using Clock = std::chrono::steady_clock;
-  const auto since = std::make_shared<std::optional<Clock::time_point>>();
-  return [stop = std::move(stop), since] {
-    if (!stop()) return false;
-    if (!*since) *since = Clock::now();
-    return Clock::now() - **since > std::chrono::seconds(4);
-  };
-}
-
 /// What was asked for beside the steps themselves, once a run of the program is over.
 class Keeper {
  public:
@@ -150,35 +139,36 @@ class Keeper {
 
 }  // namespace
 
-HostSteps run_steps(const HostStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
-                    const HostStepOptions& options) {
-  const std::function<bool()> asked = options.stop ? options.stop : [] { return false; };
-  HostOptions how{.compute = options.compute,
-                  .stop = options.checkpoint.empty() ? asked : with_grace(asked)};
-  if (options.compute == HostCompute::paced)
-    how.pace = modelled_pace(step.program, loaded.topology, ShapedRoofline{});
-  HostMemory memory = ranks.memory(step.program);
-  std::optional<HostTraining> training;
+std::function<bool()> stop_within_step(const HostStepOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  if (!options.stop) return [] { return false; };
+  if (options.checkpoint.empty()) return options.stop;
+  const auto since = std::make_shared<std::optional<Clock::time_point>>();
+  return [stop = options.stop, since] {
+    if (!stop()) return false;
+    if (!*since) *since = Clock::now();
+    return Clock::now() - **since > std::chrono::seconds(4);
+  };
+}
+
+HostSteps run_steps(const HostStep& step, const HostRanks& ranks, const HostStepOptions& options,
+                    Executor& executor, HostTraining* training) {
   HostSteps done;
-  if (step.bound) {
-    training.emplace(*step.bound, loaded.workload, step.numbers, ranks, memory);
-    done.first = training->begin(options.resume);
-  }
-  const auto executor = ranks.executor(step.program, memory, std::move(how));
+  if (training != nullptr) done.first = training->begin(options.resume);
   // Touches the memory, wakes the caches; what it has trained is forgotten.
-  const std::string kept = training ? training->kept() : "";
-  if (training) training->fill_batch(done.first);
-  executor->run(step.program);
-  if (training) training->put_back(kept);
+  const std::string kept = training != nullptr ? training->kept() : "";
+  if (training != nullptr) training->fill_batch(done.first);
+  executor.run(step.program);
+  if (training != nullptr) training->put_back(kept);
   std::vector<Time> times;
   for (std::size_t i = 0; i < options.steps; ++i) {
-    const std::uint64_t each = training ? step.bound->steps : 1;
-    if (training) training->fill_batch(done.first + i * each);
-    Timeline timeline = executor->run(step.program);
+    const std::uint64_t each = training != nullptr ? step.bound->steps : 1;
+    if (training != nullptr) training->fill_batch(done.first + i * each);
+    Timeline timeline = executor.run(step.program);
     times.push_back(timeline.makespan);
     done.timelines.push_back(std::move(timeline));
-    if (!training) continue;
-    const HostTraining::Told told = training->tell(asked());
+    if (training == nullptr) continue;
+    const HostTraining::Told told = training->tell(options.stop && options.stop());
     done.losses.insert(done.losses.end(), told.losses.begin(), told.losses.end());
     Keeper(*training, ranks, options, step.bound->steps)
         .after(i, done.first + (i + 1) * each, told.stops);
@@ -186,6 +176,20 @@ HostSteps run_steps(const HostStep& step, const LoadedScenario& loaded, const Ho
   done.median = median_of(times);
   done.spread = spread_of(times);
   return done;
+}
+
+HostSteps run_steps(const HostStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
+                    const HostStepOptions& options) {
+  HostOptions how{.compute = options.compute, .stop = stop_within_step(options)};
+  if (options.compute == HostCompute::paced)
+    how.pace = modelled_pace(step.program, loaded.topology, ShapedRoofline{});
+  HostMemory memory = ranks.memory(step.program);
+  std::optional<HostTraining> training;
+  if (step.bound)
+    training.emplace(*step.bound, loaded.workload, step.numbers, ranks,
+                     memory_of_training(*step.bound, ranks, memory), [] {});
+  const auto executor = ranks.executor(step.program, memory, std::move(how));
+  return run_steps(step, ranks, options, *executor, training ? &*training : nullptr);
 }
 
 }  // namespace rehearse

@@ -62,6 +62,15 @@ struct HostStepOptions {
 HostSteps run_steps(const HostStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
                     const HostStepOptions& options);
 
+class HostTraining;
+/// The same on an executor of its own: for this very program, and the training whose memory it has;
+/// none: nothing is trained.
+HostSteps run_steps(const HostStep& step, const HostRanks& ranks, const HostStepOptions& options,
+                    Executor& executor, HostTraining* training);
+/// Asked in the middle of a step. With a checkpoint to leave behind, a step may come to its end, if
+/// that does not take too long.
+std::function<bool()> stop_within_step(const HostStepOptions& options);
+
 /// Index of the median of some times, and their spread.
 std::size_t median_of(const std::vector<Time>& times);
 double spread_of(const std::vector<Time>& times);

@@ -26,28 +26,39 @@ std::string read_bytes(const std::string& path) {
 
 HostTraining::HostTraining(const BoundStep& step, const Workload& workload,
                            const TrainingNumbers& numbers, const HostRanks& ranks,
-                           HostMemory& memory)
-    : step_{step}, workload_{workload}, numbers_{numbers}, ranks_{ranks} {
+                           RankMemory memory, std::function<void()> settle)
+    : step_{step},
+      workload_{workload},
+      numbers_{numbers},
+      ranks_{ranks},
+      memory_{std::move(memory)},
+      settle_{std::move(settle)} {}
+
+RankMemory memory_of_training(const BoundStep& step, const HostRanks& ranks, HostMemory& memory) {
   for (const Feed& feed : step.feeds) memory.cover(feed.rank, feed.slice);
   for (const ParameterPart& part : step.copies) memory.cover(part.rank, part.slice);
   for (const auto& [rank, slice] : step.persistent) memory.cover(rank, slice);
   for (const auto& [rank, slice] : step.states) memory.cover(rank, slice);
   for (const BoundStep::LossSlot& slot : step.losses) memory.cover(slot.rank, slot.slice);
-  memory_ = [&](Rank rank, const Slice& slice) {
+  return [&](Rank rank, const Slice& slice) {
     return ranks.is_here(rank) ? memory.at(rank, slice) : std::span<std::byte>{};
   };
 }
 
 std::uint64_t HostTraining::begin(const std::string& checkpoint) {
   fill_parameters(step_, numbers_, memory_);
+  settle_();
   if (checkpoint.empty()) return 0;
   // Other hosts need not see the first one's disk.
   const std::string bytes = ranks_.share(ranks_.is_first() ? read_bytes(checkpoint) : "");
-  return restore(step_, bytes, checkpoint, memory_);
+  const std::uint64_t steps = restore(step_, bytes, checkpoint, memory_);
+  settle_();
+  return steps;
 }
 
 void HostTraining::fill_batch(std::uint64_t number) {
   rehearse::fill_batch(step_, workload_, numbers_, number, memory_);
+  settle_();
 }
 
 HostTraining::Told HostTraining::tell(bool stops) const {
@@ -59,6 +70,7 @@ HostTraining::Told HostTraining::tell(bool stops) const {
     std::memcpy(&sum, bytes.data(), sizeof sum);
     mine += fmt::format(" {} {}", slot.step, sum);
   }
+  settle_();
   Told told{.losses = std::vector<double>(step_.steps)};
   for (const std::string& text : ranks_.gather(mine)) {
     std::istringstream words(text);
@@ -77,6 +89,7 @@ std::string HostTraining::kept() const {
     const std::span<const std::byte> part = memory_(rank, slice);
     bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
   }
+  settle_();
   return bytes;
 }
 
@@ -87,12 +100,14 @@ void HostTraining::put_back(const std::string& bytes) {
     if (!part.empty()) std::memcpy(part.data(), bytes.data() + at, part.size());
     at += part.size();
   }
+  settle_();
 }
 
 void HostTraining::save(const std::string& path, std::uint64_t steps_done) const {
   if (!ranks_.are_processes()) {
-    write_output(path, checkpoint_of(step_, steps_done, memory_));
-    return;
+    const std::string bytes = checkpoint_of(step_, steps_done, memory_);
+    settle_();
+    return write_output(path, bytes);
   }
   std::vector<std::string> parts = ranks_.collect(kept());
   if (!ranks_.is_first()) return;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,10 @@ namespace rehearse {
 
 class HostTraining {
  public:
-  /// All outlive it. Makes room for what no transfer and no kernel touches.
+  /// All outlive it. The memory is empty where a rank is not here; `settle` is called when what
+  /// was read or written through it must be where it belongs, as on a device.
   HostTraining(const BoundStep& step, const Workload& workload, const TrainingNumbers& numbers,
-               const HostRanks& ranks, HostMemory& memory);
+               const HostRanks& ranks, RankMemory memory, std::function<void()> settle);
 
   /// Parameters as the seed has them, or as a checkpoint left them (InputError if it is another
   /// training's); the number of training steps behind it.
@@ -41,6 +43,10 @@ class HostTraining {
   const TrainingNumbers& numbers_;
   const HostRanks& ranks_;
   RankMemory memory_;
+  std::function<void()> settle_;
 };
+
+/// Of the ranks that are here, with room for what no transfer and no kernel touches.
+RankMemory memory_of_training(const BoundStep& step, const HostRanks& ranks, HostMemory& memory);
 
 }  // namespace rehearse

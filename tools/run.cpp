@@ -1,5 +1,5 @@
-// `rehearse run SCENARIO --backend host`: the scenario's step executed here, by threads or by the
-// processes of mpirun, in real time.
+// `rehearse run SCENARIO --backend host|cuda`: the scenario's step executed here, by threads, by
+// the processes of mpirun, or on GPUs, in real time.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +18,7 @@
 #include "tools/calibrated.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
+#include "tools/cuda_backend.hpp"
 #include "tools/host_step.hpp"
 #include "tools/interrupt.hpp"
 #include "tools/launch.hpp"
@@ -31,6 +32,7 @@ namespace {
 
 struct Options {
   std::string scenario, backend, compute = "real", json, trace, checkpoint, resume, mpirun;
+  std::string library = "own", algorithm, protocol;  // of collectives on GPUs
   std::vector<std::string> sets;
   std::int64_t steps = 5;
   std::optional<std::int64_t> checkpoint_every, processes, seed;
@@ -39,9 +41,17 @@ struct Options {
 };
 
 HostCompute compute_of(const Options& options) {
-  if (options.backend == "cuda")
-    throw NothingToRunOn("--backend cuda: this build cannot run on GPUs");
-  if (options.backend != "host")
+  const bool on_gpus = options.backend == "cuda";
+  if (options.library != "own" && options.library != "nccl")
+    throw InputError(fmt::format("--library {} is neither 'own' nor 'nccl'", options.library));
+  if (!on_gpus && options.library == "nccl")
+    throw InputError("--library nccl is for --backend cuda");
+  if (options.library != "nccl" && !(options.algorithm + options.protocol).empty())
+    throw InputError("--algorithm and --protocol are for --library nccl");
+  if (on_gpus && options.compute != "real")
+    throw InputError("--backend cuda computes for real: leave --compute out");
+  if (on_gpus) need_cuda();
+  if (options.backend != "host" && !on_gpus)
     throw InputError(fmt::format("unknown backend '{}'; there are host and cuda", options.backend));
   if (options.compute == "paced") return HostCompute::paced;
   if (options.compute == "real") return HostCompute::calls;
@@ -189,7 +199,7 @@ nlohmann::ordered_json json(const Told& told) {
   }
   const Use use = mean_use(told);
   nlohmann::ordered_json all{{"title", told.loaded.scenario.title},
-                             {"backend", "host"},
+                             {"backend", told.options.backend},
                              {"measured", true},
                              {"compute", told.options.compute},
                              {"compute_words", told.how()},
@@ -209,6 +219,40 @@ nlohmann::ordered_json json(const Told& told) {
   return all;
 }
 
+// Collectives as one op each, which the library runs.
+void keep_whole(HostStep& step) {
+  step.program = step.whole.program;
+  step.origin.resize(step.program.size());
+  for (std::size_t i = 0; i < step.origin.size(); ++i) step.origin[i] = static_cast<OpId>(i);
+}
+
+// What the command line does not say, the scenario may.
+CudaChoice cuda_choice(const Options& options, const CollectiveChoice& choice) {
+  CudaChoice result{.algorithm = options.algorithm, .protocol = options.protocol};
+  if (options.library != "nccl") return result;
+  if (result.algorithm.empty() && choice.all_reduce != "auto") result.algorithm = choice.all_reduce;
+  if (result.protocol.empty() && choice.protocol != "auto") result.protocol = choice.protocol;
+  return result;
+}
+
+HostSteps steps_done(const Options& options, const HostStep& step, const LoadedScenario& loaded,
+                     const HostRanks& ranks, const HostStepOptions& how) {
+  if (options.backend != "cuda") return run_steps(step, loaded, ranks, how);
+  return need_cuda().run_steps(step, loaded, ranks, how,
+                               cuda_choice(options, loaded.scenario.collectives));
+}
+
+// What the host runs and GPUs do not.
+void refuse_on_gpus(const Options& options, const Scenario& scenario) {
+  if (options.backend != "cuda") return;
+  if (scenario.parameter_server.servers > 0)
+    throw InputError(
+        "a parameter server takes what comes first, and GPUs what was enqueued first: run it with "
+        "--backend host");
+  if (scenario.training.dropout > 0)
+    throw InputError("dropout has no CUDA form yet: set it to 0, or run it with --backend host");
+}
+
 void run(const Options& options) {
   const HostCompute compute = compute_of(options);
   if (const auto processes = counted("--processes", options.processes, 100'000))
@@ -226,15 +270,19 @@ void run(const Options& options) {
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
   const InterruptGuard interrupt;
   const HostRanks ranks;
+  refuse_on_gpus(options, loaded.scenario);
+  if (options.backend == "cuda" && ranks.are_processes())
+    throw InputError("--backend cuda runs in one process with all GPUs: leave mpirun out");
   const ShapedRoofline cost;
   StepPredictor predictor(loaded.topology, cost);
   Routing routing{loaded.topology};
-  const HostStep step =
+  HostStep step =
       host_step(loaded, predictor, routing, compute, numbers_of(options, loaded.scenario));
+  if (options.library == "nccl") keep_whole(step);
   Progress progress(options.quiet || !ranks.is_first());
   progress.show("running");
-  const HostSteps done = run_steps(
-      step, loaded, ranks,
+  const HostSteps done = steps_done(
+      options, step, loaded, ranks,
       {.compute = compute,
        .steps = steps,
        .stop = [&] { return interrupt.was_interrupted(); },
@@ -248,7 +296,9 @@ void run(const Options& options) {
                   .options = options,
                   .step = step,
                   .done = done,
-                  .where = ranks.describe(loaded.topology.rank_count()),
+                  .where = options.backend == "cuda"
+                               ? need_cuda().describe(loaded.topology.rank_count())
+                               : ranks.describe(loaded.topology.rank_count()),
                   .steps_each = step.steps_each};
   if (options.json != "-" && options.trace != "-") print(told);
   if (!options.json.empty()) write_output(options.json, json(told).dump(2) + "\n");
@@ -270,9 +320,14 @@ void add_run_command(CLI::App& app) {
   command->add_option("SCENARIO", options->scenario, "A scenario file")->required();
   command->add_option("--set", options->sets, "Change a key: tp=4; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--backend", options->backend, "host (or cuda)")->required();
+  command->add_option("--backend", options->backend, "host, or cuda: the GPUs of this machine")
+      ->required();
   command->add_option("--compute", options->compute,
                       "real; or paced: computes wait for their modelled time");
+  command->add_option("--library", options->library,
+                      "Collectives on GPUs: own (our schedules) or nccl");
+  command->add_option("--algorithm", options->algorithm, "NCCL's: ring, tree, nvls, ...");
+  command->add_option("--protocol", options->protocol, "NCCL's: LL, LL128, Simple");
   command->add_option("--steps", options->steps,
                       "How many are timed (5), after one to warm up that trains nothing");
   command->add_option("--checkpoint", options->checkpoint,

@@ -95,6 +95,7 @@ constexpr Measured measured[] = {
     {"mean_step_time", mean_of_seeds},
     {"compute_time", [](Run r) { return seconds(r.told.mean.compute); }},
     {"bubble_time", [](Run r) { return seconds(r.told.mean.bubble); }},
+    {"last_bubble_time", [](Run r) { return seconds(r.told.roles.back().time.bubble); }},
     {"exposed_time", exposed},
     {"exposed_data_time", exposed_in<Dimension::data>},
     {"exposed_tensor_time", exposed_in<Dimension::tensor>},

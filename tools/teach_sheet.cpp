@@ -107,16 +107,16 @@ Grade LessonSheet::grade(Amount guess) {
 std::vector<LessonPoint> LessonSheet::curve() {
   std::vector<LessonPoint> points;
   if (lesson_.curve.axis.empty()) return points;
-  for (const std::string& at : curve_axis(lesson_.curve).values) {
-    LessonPoint point{at, {}};
-    try {
-      point.amount = at_point(at);
-    } catch (const InputError&) {
-      // A batch that does not divide has no point; the axis goes on.
-    }
-    points.push_back(std::move(point));
-  }
+  for (const std::string& at : curve_axis(lesson_.curve).values) points.push_back(point(at));
   return points;
+}
+
+LessonPoint LessonSheet::point(const std::string& at) {
+  try {
+    return {at, at_point(at)};
+  } catch (const InputError&) {
+    return {at, {}};  // a batch that does not divide has no point; the axis goes on
+  }
 }
 
 Amount LessonSheet::at_point(const std::string& at) {

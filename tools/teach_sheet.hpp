@@ -44,6 +44,8 @@ class LessonSheet {
   Grade grade(Amount guess);
   /// Throws InputError when the axis cannot be read.
   std::vector<LessonPoint> curve();
+  /// One of them.
+  LessonPoint point(const std::string& at);
   LessonRuns& runs() { return runs_; }
 
  private:

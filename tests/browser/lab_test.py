@@ -2,8 +2,10 @@
 # is that of `rehearse predict`, by keyboard too, on a phone too, and quickly enough.
 """Usage: lab_test.py PAGE.html REHEARSE [TEST...]   (exit 77: nothing to test with)"""
 
+import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -40,14 +42,37 @@ def controls_of(page):
     })""")
 
 
+# Moves each control as a hand would, to some places and back, and tells what the page then shows.
+MOVES = """(controls) => {
+  const picture = () => document.querySelector("#picture").innerHTML;
+  const step = () => document.querySelector("#figures").getAttribute("data-step-ps");
+  const first = picture(), number = step();
+  const move = (field, place) => {
+    field.value = String(place);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  return controls.map(([id, places, now]) => {
+    const field = document.getElementById(id);
+    const shown = places.map((place) => {
+      move(field, place);
+      return {
+        value: field.tagName === "SELECT" ? field.options[place].textContent
+                                          : field.getAttribute("aria-valuetext"),
+        step: step(), is_redrawn: picture() !== first,
+        errors: document.querySelector("#errors").innerText,
+      };
+    });
+    move(field, now);
+    return { shown, is_back: picture() === first && step() === number };
+  });
+}"""
+
+
 def move(page, field, place):
-    """Moves a control as a hand would, and tells the value it then has."""
-    return page.evaluate("""([id, place]) => {
+    page.evaluate("""([id, place]) => {
       const f = document.getElementById(id);
       f.value = String(place);
       f.dispatchEvent(new Event("input", { bubbles: true }));
-      return f.tagName === "SELECT" ? f.options[place].textContent
-                                    : f.getAttribute("aria-valuetext");
     }""", [field, place])
 
 
@@ -63,42 +88,68 @@ def retold(page, field, places):
     return texts[0] != texts[1]
 
 
+def open_lesson(page, file):
+    """By its address, without loading the page again."""
+    page.evaluate("name => { location.hash = `#lesson=${name}`; }", file.stem)
+    page.wait_for_function("n => document.querySelector('main .topic')?.textContent.startsWith(n)",
+                           arg=file.stem[:2])
+
+
 def test_every_lesson_shows_what_predict_prints(lab, native, size):
     """At its own values, and with every control moved to its ends and its middle: to the
-    picosecond, natively and in WebAssembly."""
+    picosecond, natively and in WebAssembly. The command line runs beside the browser."""
     opened = lab()
     page = opened.go()
-    compared, told_only = 0, []
-    for file in LESSONS:
-        page.click(f'#list a[href*="{file.stem}"]')
-        page.wait_for_function("n => document.querySelector('main .topic').textContent"
-                               ".startsWith(n)", arg=file.stem[:2])
-        show(page)
-        assert page.locator("#reveal p").count() > 0, file.stem
-        first, drawn = step_of(page), page.inner_html("#picture")
-        assert first == native.predict(file), file.stem
-        compared += 1
-        for field, key, count, now in controls_of(page):
-            changes = set()
-            for place in {0, count // 2, count - 1} - {now}:
-                value = move(page, field, place)
-                assert page.inner_text("#errors") == "", (file.stem, key, value)
-                told = native.predict(file, [f"{key}={value}"])
-                assert step_of(page) == told, (file.stem, key, value, step_of(page), told)
-                compared += 1
-                changes |= {"number"} if told != first else set()
-                changes |= {"picture"} if page.inner_html("#picture") != drawn else set()
-            move(page, field, now)
-            assert (step_of(page), page.inner_html("#picture")) == (first, drawn), file.stem
-            if changes != {"number", "picture"}:
-                told_only.append(f"{file.stem} {key}")
-                assert retold(page, field, [now, 0 if now else count - 1]), told_only[-1]
+    told_only, asked = [], []
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        def ask(file, sets, shown):
+            asked.append((file.stem, sets, shown, pool.submit(native.predict, file, sets)))
+
+        for file in LESSONS:
+            open_lesson(page, file)
+            show(page)
+            assert page.locator("#reveal p").count() > 0, file.stem
+            first = step_of(page)
+            ask(file, [], first)
+            controls = controls_of(page)
+            moves = page.evaluate(MOVES, [
+                [field, sorted({0, count // 2, count - 1} - {now}), now]
+                for field, _, count, now in controls])
+            for (field, key, count, now), moved in zip(controls, moves):
+                assert moved["is_back"], (file.stem, key)
+                for at in moved["shown"]:
+                    assert at["errors"] == "", (file.stem, key, at)
+                    ask(file, [f"{key}={at['value']}"], at["step"])
+                if (all(at["step"] == first for at in moved["shown"]) or
+                        not any(at["is_redrawn"] for at in moved["shown"])):
+                    told_only.append(f"{file.stem} {key}")
+                    assert retold(page, field, [now, 0 if now else count - 1]), told_only[-1]
+        for name, sets, shown, told in asked:
+            assert shown == told.result(), (name, sets, shown, told.result())
     # These change how many steps are needed, or are for nothing, and none of them: what is told
     # changes, the step does not.
     assert told_only == ["05_large_batches gradient_noise_scale",
                          "35_loss_scaling loss_scale_window"], told_only
     opened.close()
-    print(f"  {len(LESSONS)} lessons, {compared} numbers as predict prints them")
+    print(f"  {len(LESSONS)} lessons, {len(asked)} numbers as predict prints them")
+
+
+def test_settles_soon_with_a_curve(lab, native, size):
+    """A point for each value of the axis, the present one marked; a move along the axis itself
+    simulates no point again."""
+    opened = lab()
+    page = opened.go("#lesson=22_pipeline_bubble")
+    show(page)
+    page.wait_for_selector("#curve[data-ms]")
+    bars = page.locator("#curve svg rect.s1, #curve svg rect.s2")
+    assert bars.count() == 7, bars.count()
+    assert "…" not in page.text_content("#curve svg")
+    before = page.inner_html("#curve")
+    move(page, "control-gbs", 0)
+    page.wait_for_function("b => document.querySelector('#curve').innerHTML !== b", arg=before)
+    assert page.locator("#curve svg rect.s2").count() == 1
+    assert page.evaluate("document.querySelector('#curve').hasAttribute('data-ms')")
+    opened.close()
 
 
 def test_draws_all_of_a_large_pipeline(lab, native, size):
@@ -130,29 +181,31 @@ def test_judges_guesses(lab, native, size):
     opened.close()
 
 
+FOCUSED = "document.activeElement.id || document.activeElement.textContent"
+
+
+def tab_to(page, wanted, most):
+    """Presses Tab until what has the focus is wanted."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if wanted in page.evaluate(FOCUSED):
+            return
+    raise AssertionError(f"{wanted} is not reached by {most} Tabs")
+
+
 def test_works_by_keyboard_alone(lab, native, size):
     """To a lesson, through its guess, to a slider, and the number changes."""
     opened = lab()
     page = opened.go()
-    focused = "document.activeElement.id || document.activeElement.textContent"
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        if "How large is the bubble?" in page.evaluate(focused):
-            break
+    tab_to(page, "How large is the bubble?", 60)
     page.keyboard.press("Enter")
     page.wait_for_selector("text=How large is the bubble? >> visible=true")
-    for _ in range(10):
-        page.keyboard.press("Tab")
-        if page.evaluate(focused) == "guess":
-            break
+    tab_to(page, "guess", 10)
     page.keyboard.type("30")
     page.keyboard.press("Enter")
     page.wait_for_selector("#figures[data-step-ps]")
     before = step_of(page)
-    for _ in range(10):
-        page.keyboard.press("Tab")
-        if page.evaluate(focused) == "control-gbs":
-            break
+    tab_to(page, "control-gbs", 10)
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid", outline
     page.keyboard.press("ArrowRight")
@@ -160,17 +213,53 @@ def test_works_by_keyboard_alone(lab, native, size):
     opened.close()
 
 
-def test_fits_desk_and_phone_and_can_be_read(lab, native, size):
+def test_every_lesson_works_by_keyboard_alone(lab, native, size):
+    """From its heading through the guess to every control, each of which an arrow moves."""
+    opened = lab()
+    page = opened.go()
+    for file in LESSONS:
+        open_lesson(page, file)
+        tab_to(page, "guess", 8)
+        page.keyboard.type("7")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#figures[data-step-ps]")
+        assert page.inner_text("#grade") != "", file.stem
+        for field, key, count, now in controls_of(page):
+            tab_to(page, field, 8)
+            # Right and down are onwards, in a slider and in a list.
+            page.keyboard.press("ArrowRight" if now + 1 < count else "ArrowLeft")
+            moved = page.evaluate("new URLSearchParams(location.hash.slice(1)).getAll('set')")
+            assert any(one.startswith(key + "=") for one in moved), (file.stem, key, moved)
+            assert page.inner_text("#errors") == "", (file.stem, key)
+    opened.close()
+
+
+def test_every_lesson_fits_desk_and_phone_and_can_be_read(lab, native, size):
     """1280 and 390 pixels, light and dark: nothing sticks out, everything has a name."""
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        opened = lab(width, scheme)
+        page = opened.go()
+        for file in LESSONS:
+            open_lesson(page, file)
+            assert overflow(page) <= 0, (width, file.stem, overflow(page))
+            show(page)
+            assert overflow(page) <= 0, (width, file.stem, overflow(page))
+            problems = look(page)
+            # The other scheme has the same elements in other colours.
+            page.emulate_media(color_scheme="dark" if scheme == "light" else "light")
+            problems += look(page)
+            page.emulate_media(color_scheme=scheme)
+            assert problems == [], (width, scheme, file.stem, problems)
+        opened.close()
+
+
+def test_bench_fits_desk_and_phone_and_can_be_read(lab, native, size):
     for width in (1280, 390):
         for scheme in ("light", "dark"):
             opened = lab(width, scheme)
-            for place in ("#lesson=22_pipeline_bubble", "#lesson=17_ring", "#bench"):
-                page = opened.go(place)
-                if "lesson" in place:
-                    show(page)
-                assert overflow(page) <= 0, (width, scheme, place, overflow(page))
-                assert look(page) == [], (width, scheme, place, look(page))
+            page = opened.go("#bench")
+            assert overflow(page) <= 0, (width, scheme, overflow(page))
+            assert look(page) == [], (width, scheme, look(page))
             opened.close()
 
 

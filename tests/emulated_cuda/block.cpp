@@ -1,10 +1,8 @@
-// The fibers (ucontext) and what they wait for.
+// The fibers and what they wait for.
 //
 // A fiber that ends a thread without having waited begins the next thread itself: kernels without
 // barriers need one fiber for a whole block.
 #include "tests/emulated_cuda/block.hpp"
-
-#include <ucontext.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,9 +10,7 @@
 #include <numeric>
 #include <vector>
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "tests/emulated_cuda/switching.hpp"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -28,7 +24,7 @@ constexpr std::size_t stack_bytes = 128 << 10;
 enum class Wants : std::uint8_t { to_run, block_barrier, warp, nothing };
 
 struct Fiber {
-  ucontext_t context{};
+  Context context;
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_bytes);
   bool is_started = false;
   Wants wants = Wants::to_run;
@@ -46,8 +42,9 @@ struct Exchange {
 
 struct Block {
   std::vector<std::unique_ptr<Fiber>> fibers;  // kept from block to block
-  std::vector<Fiber*> of_thread;               // null: not begun, or ended
-  std::vector<unsigned> order;                 // of threads to begin
+  std::vector<Fiber*> idle;
+  std::vector<Fiber*> of_thread;  // null: not begun, or ended
+  std::vector<unsigned> order;    // of threads to begin
   std::size_t begun = 0, ended = 0;
   std::vector<Exchange> warps;
   const std::function<void()>* body = nullptr;
@@ -55,39 +52,15 @@ struct Block {
   int votes = 0, last_votes = 0;
   std::vector<double> shared;  // doubles for their alignment
   std::string error;
-  ucontext_t scheduler{};
+  Context scheduler;
   Fiber* running = nullptr;
   long long clock = 0;
-  const void* scheduler_stack = nullptr;  // for the address sanitizer
-  std::size_t scheduler_stack_bytes = 0;
 };
 
 // Kernels run one at a time, under the machine's lock.
 Block& block() {
   static Block all;
   return all;
-}
-
-// The address sanitizer wants to know of every change of stacks: before it, and after it.
-void leave_stack([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* stack,
-                 [[maybe_unused]] std::size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
-  __sanitizer_start_switch_fiber(fake_stack, stack, bytes);
-#endif
-}
-void enter_stack([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void** left,
-                 [[maybe_unused]] std::size_t* left_bytes) {
-#ifdef __SANITIZE_ADDRESS__
-  __sanitizer_finish_switch_fiber(fake_stack, left, left_bytes);
-#endif
-}
-
-void switch_to_scheduler(Fiber& fiber) {
-  Block& all = block();
-  void* fake_stack = nullptr;
-  leave_stack(&fake_stack, all.scheduler_stack, all.scheduler_stack_bytes);
-  swapcontext(&fiber.context, &all.scheduler);
-  enter_stack(fake_stack, &all.scheduler_stack, &all.scheduler_stack_bytes);
 }
 
 void become(const ThreadPlace& place) {
@@ -107,7 +80,7 @@ ThreadPlace place_of(unsigned linear) {
 
 void run_threads() {
   Block& all = block();
-  enter_stack(nullptr, &all.scheduler_stack, &all.scheduler_stack_bytes);
+  arrive();
   for (;;) {
     Fiber& self = *all.running;
     while (all.begun < all.order.size() && all.error.empty()) {
@@ -119,7 +92,8 @@ void run_threads() {
       ++all.ended;
     }
     self.wants = Wants::nothing;
-    switch_to_scheduler(self);
+    all.idle.push_back(&self);
+    switch_between(self.context, all.scheduler);
   }
 }
 
@@ -128,33 +102,27 @@ void resume(Fiber& fiber) {
   all.running = &fiber;
   if (!fiber.is_started) {
     fiber.is_started = true;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = stack_bytes;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, run_threads, 0);
+    prepare(fiber.context, fiber.stack.get(), stack_bytes, run_threads);
   }
-  void* fake_stack = nullptr;
-  leave_stack(&fake_stack, fiber.stack.get(), stack_bytes);
-  swapcontext(&all.scheduler, &fiber.context);
-  enter_stack(fake_stack, nullptr, nullptr);
+  switch_between(all.scheduler, fiber.context);
   all.running = nullptr;
 }
 
 void wait_for(Wants what) {
   Fiber& self = *block().running;
   self.wants = what;
-  switch_to_scheduler(self);
+  switch_between(self.context, block().scheduler);
   become(self.place);
 }
 
 // A fiber that was left in the middle of a thread begins anew.
 Fiber& idle_fiber() {
   Block& all = block();
-  for (const auto& fiber : all.fibers)
-    if (fiber->wants == Wants::nothing) return *fiber;
-  all.fibers.push_back(std::make_unique<Fiber>());
-  return *all.fibers.back();
+  if (all.idle.empty())
+    all.idle.push_back(all.fibers.emplace_back(std::make_unique<Fiber>()).get());
+  Fiber& fiber = *all.idle.back();
+  all.idle.pop_back();
+  return fiber;
 }
 
 std::string count_text(std::size_t count, std::size_t of) {
@@ -227,9 +195,11 @@ void begin(const std::function<void()>& body, const BlockShape& shape, uint3 num
 
 // After an error fibers are in the middle of threads that will never end.
 void drop_fibers() {
+  block().idle.clear();
   for (const auto& fiber : block().fibers) {
     fiber->is_started = false;
     fiber->wants = Wants::nothing;
+    block().idle.push_back(fiber.get());
   }
 }
 
@@ -290,9 +260,7 @@ bool abandon_block(const std::string& message) {
   Block& all = block();
   if (all.running == nullptr) return false;
   all.error = message;
-  leave_stack(nullptr, all.scheduler_stack, all.scheduler_stack_bytes);
-  setcontext(&all.scheduler);
-  return false;
+  abandon_for(all.scheduler);
 }
 
 }  // namespace emulated_cuda

@@ -47,6 +47,9 @@ inline int __syncthreads_or(int vote,
   return ::emulated_cuda::block_barrier(vote != 0 ? 1 : 0, place) != 0 ? 1 : 0;
 }
 
+inline double cospi(double half_turns) { return std::cos(half_turns * 3.14159265358979323846); }
+inline double sinpi(double half_turns) { return std::sin(half_turns * 3.14159265358979323846); }
+
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
 inline int __popc(unsigned word) { return std::popcount(word); }

@@ -2,7 +2,7 @@
 # mean, and against the real headers of CUDA, cuBLAS and NCCL.
 if(CUDA_INCLUDE_DIR AND NCCL_INCLUDE_DIR)
   file(GLOB emulation CONFIGURE_DEPENDS tests/emulated_cuda/*.cpp)
-  list(FILTER emulation EXCLUDE REGEX "(_test|gpu_main)\\.cpp$")
+  list(FILTER emulation EXCLUDE REGEX "(_test|gpu_main|tool_machine)\\.cpp$")
   foreach(source ${cuda_kernels})
     cmake_path(GET source STEM name)
     set(as_cpp ${PROJECT_BINARY_DIR}/emulated_cuda/${name}.cpp)
@@ -16,6 +16,11 @@ if(CUDA_INCLUDE_DIR AND NCCL_INCLUDE_DIR)
   target_compile_definitions(emulated_cuda PUBLIC REHEARSE_EMULATED_CUDA)
   # CUDA's pragmas are not ours to know; nobody's headers but CUDA's name threads with underscores.
   target_compile_options(emulated_cuda PRIVATE -Wno-unknown-pragmas)
+  # The command line with --backend cuda on emulated devices, for tests of it.
+  add_executable(rehearse-emulated tools/main.cpp tools/cuda_backend.cpp tools/cuda_calibrate.cpp
+                 tests/emulated_cuda/tool_machine.cpp)
+  target_link_libraries(rehearse-emulated PRIVATE ${mpi_first} rehearse_tools emulated_cuda
+                        CLI11::CLI11)
 else()
   message(STATUS "CUDA's and NCCL's headers not found: tests on emulated GPUs are left out")
 endif()

@@ -37,7 +37,10 @@ void permit([[maybe_unused]] const void* address, [[maybe_unused]] std::size_t b
 
 bool is_untouched(const unsigned char* begin, const unsigned char* end) {
   permit(begin, static_cast<std::size_t>(end - begin));
-  const bool result = std::all_of(begin, end, [](unsigned char byte) { return byte == untouched; });
+  // The first is right and each is like the one before: memcmp is quick.
+  const auto bytes = static_cast<std::size_t>(end - begin);
+  const bool result =
+      bytes == 0 || (*begin == untouched && std::memcmp(begin, begin + 1, bytes - 1) == 0);
   forbid(begin, static_cast<std::size_t>(end - begin));
   return result;
 }

@@ -150,6 +150,7 @@ void run_meeting(const Clique& clique, const Meeting& meeting) {
     }
   }
   const Memory::Access open{state().memory, clique.devices};
+  pass_time(first.bytes());
   if (first.kind == Call::Kind::p2p)
     std::memcpy(meeting.calls.at(1).output, meeting.calls.at(0).input, first.bytes());
   else

@@ -52,6 +52,7 @@ cudaError_t enqueue_copy(void* target, const void* source, std::size_t bytes, cu
     }
     const Memory::Access open{state().memory, devices};
     if (bytes > 0) std::memcpy(target, source, bytes);  // of none, both may be null
+    pass_time(bytes);
   });
   return cudaSuccess;
 }

@@ -62,6 +62,8 @@ TEST(Softmax, GreatAndMaskedNumbers) {
   const Floats broken{0, std::numeric_limits<float>::quiet_NaN(), 1};
   softmax(broken, {1, 3}, std::span{y}.first(3));
   for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(y[i])) << "a NaN is never hidden";
+  const Floats hidden{std::numeric_limits<float>::quiet_NaN(), -infinity, -infinity};
+  EXPECT_TRUE(std::isnan(exp_sum(hidden).sum));
 }
 
 TEST(CrossEntropy, ForwardAndBackward) {

@@ -13,40 +13,48 @@ from lab_page import Opened, chromium, playwright_api, skip
 from lab_test import LARGE_PIPELINE, LESSONS, controls_of, show
 
 # From the event until a frame with the new picture was painted: a message that is sent in an
-# animation frame arrives after its painting.
-REDRAW = """async ([id, places, times]) => {
+# animation frame arrives after its painting. Then until text and curve have followed.
+REDRAW = """async ([id, places, times, settles]) => {
   const field = document.getElementById(id);
   const frame = () => new Promise((done) => requestAnimationFrame(() => {
     const channel = new MessageChannel();
     channel.port1.onmessage = done;
     channel.port2.postMessage(null);
   }));
+  const text = document.querySelector("#reveal"), curve = document.querySelector("#curve");
+  const is_settled = () => text.hasAttribute("data-ms") &&
+    (curve.childElementCount === 0 || curve.hasAttribute("data-ms"));
   const took = [];
   for (let i = 0; i < times; ++i) {
-    await new Promise((done) => setTimeout(done, 150));  // text and curve are done by then
+    await new Promise((done) => setTimeout(done, 150));
     await frame();
+    text.removeAttribute("data-ms");
     const begun = performance.now();
     field.value = String(places[i % places.length]);
     field.dispatchEvent(new Event("input", { bubbles: true }));
     document.querySelector("#picture").getBoundingClientRect();
     const drawn = performance.now();
     await frame();
-    took.push([drawn - begun, performance.now() - begun]);
+    const painted = performance.now();
+    while (settles && !is_settled()) await new Promise((done) => setTimeout(done, 5));
+    took.push([drawn - begun, painted - begun, performance.now() - begun]);
   }
   return took;
 }"""
 
 
-def redraws(page, field, places, times=6):
-    """Milliseconds of each change: until simulated, drawn and laid out; until painted."""
-    return page.evaluate(REDRAW, [field, places, times])
+def redraws(page, field, places, times=6, settles=True):
+    """Milliseconds of each change: until simulated, drawn and laid out; until painted; until text
+    and curve are there as well."""
+    return page.evaluate(REDRAW, [field, places, times, settles])
 
 
 def words(name, took, limit):
-    drawn, painted = zip(*took)
+    drawn, painted, settled = zip(*took)
     worst = max(painted)
     print(f"{name:<46} {statistics.median(drawn):7.1f} {statistics.median(painted):8.1f} "
-          f"{worst:7.1f}   {'ok' if worst < limit else 'TOO SLOW'} (under {limit} ms)", flush=True)
+          f"{worst:7.1f} {max(settled):8.0f}   "
+          f"{'ok' if worst < limit else 'TOO SLOW'} (under {limit} ms)", flush=True)
     return worst < limit
 
 
@@ -76,15 +84,21 @@ def main():
 
         print(f"{file.stat().st_size / 1e6:.2f} MB (under 3 MB)")
         good = opening(opened_of)
-        print(f"{'ms from the change until …':<46} {'drawn':>7} {'painted':>8} {'worst':>7}")
+        print(f"{'ms from the change until …':<46} {'drawn':>7} {'painted':>8} {'worst':>7} "
+              f"{'settled':>8}")
         opened = opened_of()
         page = opened.go(LARGE_PIPELINE)
         page.wait_for_selector("#picture svg")
+        # The browser's compiler is at work while the page is new; nobody moves a slider then.
+        words("16 devices × 64 micro-batches, just opened",
+              redraws(page, "control-schedule", [1, 0], 4), 50)
+        page.wait_for_selector("section[data-warm]", timeout=60_000)
         good &= words("16 devices × 64 micro-batches",
-                      redraws(page, "control-schedule", [1, 0], 12), 50)
+                      redraws(page, "control-schedule", [1, 0], 24), 50)
         for lesson in LESSONS:
             page = opened.go(f"#lesson={lesson.stem}")
             show(page)
+            page.wait_for_selector("section[data-warm]", timeout=60_000)
             for field, key, count, now in controls_of(page):
                 good &= words(f"{lesson.stem} {key}",
                               redraws(page, field, [count - 1, now], 2), 300)

@@ -56,7 +56,7 @@ const Lesson& lesson_of(const Json& request) {
 }
 
 FigureSize size_of(const Json& request) {
-  FigureSize size;
+  FigureSize size{.has_data = false};
   const auto found = request.find("width");
   if (found != request.end() && found->is_number())
     size.width = std::clamp(found->get<double>(), 300.0, 2000.0);
@@ -125,13 +125,17 @@ Json picture_json(LoadedScenario loaded, const FigureSize& size) {
   return answer;
 }
 
+/// Whether the setting leaves the scenario as it is.
+bool is_at(const Setting& setting, const Scenario& scenario) {
+  Scenario changed = scenario;
+  apply(setting, changed);
+  return changed == scenario;
+}
+
 /// The value a control's key has in the scenario, where it is one of the control's; else the first.
 std::string now_of(const Axis& axis, const Scenario& scenario) {
-  for (std::size_t v = 0; v < axis.values.size(); ++v) {
-    Scenario changed = scenario;
-    apply(axis.settings[v], changed);
-    if (changed == scenario) return axis.values[v];
-  }
+  for (std::size_t v = 0; v < axis.values.size(); ++v)
+    if (is_at(axis.settings[v], scenario)) return axis.values[v];
   return axis.values.front();
 }
 
@@ -147,6 +151,16 @@ Json controls_json(const Lesson& lesson) {
                     {"help", key == nullptr ? std::string{} : std::string{key->help}}});
   }
   return list;
+}
+
+// What the page draws a point at a time; whether its axis is a key tells which points a control's
+// change leaves as they are.
+Json axis_json(const Lesson& lesson) {
+  if (lesson.curve.axis.empty()) return nullptr;
+  CurveAxis axis = curve_axis(lesson.curve);
+  return {{"name", std::move(axis.name)},
+          {"values", std::move(axis.values)},
+          {"is_key", lesson.curve.of.find('@') == std::string::npos}};
 }
 
 Json answer_lessons(const Json&) {
@@ -170,6 +184,7 @@ Json answer_lesson(const Json& request) {
           {"idea", blocks_json(lesson.idea, sheet)},
           {"question", blocks_json(lesson.question, sheet)},
           {"controls", controls_json(lesson)},
+          {"axis", axis_json(lesson)},
           {"toml", lesson.scenario}};
 }
 
@@ -179,24 +194,49 @@ Json answer_picture(const Json& request) {
                       size_of(request));
 }
 
-Json curve_json(const Lesson& lesson, LessonSheet& sheet, const FigureSize& size) {
-  const std::vector<LessonPoint> points = sheet.curve();
-  if (points.empty()) return nullptr;
-  double most = 0;
-  for (const LessonPoint& point : points)
-    if (point.amount) most = std::max(most, point.amount->value);
+Json answer_point(const Json& request) {
+  const Lesson& lesson = lesson_of(request);
+  if (lesson.curve.axis.empty()) throw InputError("this lesson has no curve");
+  LessonSheet sheet(lesson, sets_of(request));
+  const LessonPoint point = sheet.point(text_of(request, "at"));
+  if (!point.amount) return {{"value", nullptr}, {"words", "does not come out even"}};
+  return {{"value", point.amount->value},
+          {"words", lesson.curve.unit.empty() ? to_text(*point.amount)
+                                              : to_text(*point.amount, lesson.curve.unit)}};
+}
+
+/// Where the scenario stands on the axis of its curve; empty: nowhere.
+std::string now_on(const Lesson& lesson, const std::vector<std::string>& sets) {
+  if (lesson.curve.of.find('@') != std::string::npos) return "";
+  const LoadedScenario loaded = parse_scenario(lesson.scenario, lesson.scenario_file, sets);
+  const Axis axis = parse_sweep_axis(lesson.curve.axis);
+  for (std::size_t v = 0; v < axis.values.size(); ++v)
+    if (is_at(axis.settings[v], loaded.scenario)) return axis.values[v];
+  return "";
+}
+
+Json answer_curve(const Json& request) {
+  const Lesson& lesson = lesson_of(request);
+  if (lesson.curve.axis.empty()) return {{"curve", nullptr}};
+  const CurveAxis axis = curve_axis(lesson.curve);
+  const std::string now = now_on(lesson, sets_of(request));
+  const auto told = request.find("points");
   std::vector<LabBar> bars;
-  for (const LessonPoint& point : points) {
-    LabBar bar{.label = point.at, .words = "does not come out even"};
-    if (point.amount) {
-      bar.words = lesson.curve.unit.empty() ? to_text(*point.amount)
-                                            : to_text(*point.amount, lesson.curve.unit);
-      bar.part = most > 0 ? point.amount->value / most : 0;
+  std::vector<double> values;
+  for (std::size_t v = 0; v < axis.values.size(); ++v) {
+    LabBar bar{.label = axis.values[v], .words = "…", .is_now = axis.values[v] == now};
+    values.push_back(0);
+    if (told != request.end() && told->is_array() && v < told->size() && (*told)[v].is_object()) {
+      const Json& point = (*told)[v];
+      bar.words = text_of(point, "words");
+      if (point.contains("value") && point["value"].is_number()) values.back() = point["value"];
     }
     bars.push_back(std::move(bar));
   }
-  return figure_json(bars_figure(
-      fmt::format("{} by {}", lesson.topic, curve_axis(lesson.curve).name), bars, size));
+  const double most = *std::max_element(values.begin(), values.end());
+  for (std::size_t v = 0; v < bars.size(); ++v) bars[v].part = most > 0 ? values[v] / most : 0;
+  return {{"curve", figure_json(bars_figure(fmt::format("{} by {}", lesson.topic, axis.name), bars,
+                                            size_of(request)))}};
 }
 
 Json answer_reveal(const Json& request) {
@@ -209,7 +249,6 @@ Json answer_reveal(const Json& request) {
     answer["grade"] = {{"right", grade.is_right}, {"words", grade.words}};
   }
   answer["text"] = blocks_json(lesson.reveal, sheet);
-  answer["curve"] = curve_json(lesson, sheet, size_of(request));
   return answer;
 }
 
@@ -229,6 +268,7 @@ struct Question {
 constexpr Question questions[] = {
     {"lessons", answer_lessons}, {"lesson", answer_lesson}, {"picture", answer_picture},
     {"reveal", answer_reveal},   {"guess", answer_guess},   {"run", answer_run},
+    {"point", answer_point},     {"curve", answer_curve},
 };
 
 Json answered(std::string_view request) {

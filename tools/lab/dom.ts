@@ -26,3 +26,9 @@ export function picture(svg: string): Element | null {
 export function inline(words: string): Child[] {
   return words.split("`").map((part, i) => (i % 2 ? element("code", {}, part) : part));
 }
+
+/** When nothing else is to be done; where the browser cannot tell, soon. */
+export function when_idle(task: () => void): void {
+  if ("requestIdleCallback" in window) window.requestIdleCallback(task);
+  else setTimeout(task, 50);
+}

@@ -1,8 +1,8 @@
 // One lesson: the question, a guess, then the answer with its controls.
-import { element } from "./dom";
+import { element, when_idle } from "./dom";
 import { bench_link, lesson_link } from "./link";
 import { show_blocks, show_errors, show_figure, show_run, width_at } from "./shown";
-import { Answer, ask, Control, Lesson, Picture, Reveal } from "./simulator";
+import { Answer, ask, Control, Figure, Lesson, Picture, Point, Reveal } from "./simulator";
 
 /** Where the learner stands: what is set, and what was guessed. */
 interface Desk {
@@ -16,6 +16,8 @@ interface Desk {
   text: HTMLElement;
   curve: HTMLElement;
   link: HTMLAnchorElement;
+  points: Map<string, Point>;  // of the curve, by what was set
+  moved: number;               // when a control was, last
   later: number;
 }
 
@@ -37,22 +39,68 @@ function redraw(desk: Desk): void {
   desk.drawing.setAttribute("data-ms", (performance.now() - begun).toFixed(1));
   history.replaceState(null, "", lesson_link(desk.lesson.name, set));
   window.clearTimeout(desk.later);
-  if (!run.errors) desk.later = window.setTimeout(() => retell(desk), 60);
+  desk.moved = begun;
+  if (!run.errors) desk.later = window.setTimeout(() => retell(desk), 40);
 }
 
 function retell(desk: Desk): void {
-  const begun = performance.now();
+  if (!desk.text.isConnected) return;  // another lesson is shown
   const told: Answer<Reveal> = ask({
     ask: "reveal", name: desk.lesson.name, set: sets_of(desk), guess: desk.guess,
-    width: width_at(desk.drawing),
   });
   if (told.errors) return show_errors(desk.errors, told.errors);
   desk.grade.className = told.grade === null ? "" : told.grade.right ? "right" : "wrong";
   desk.grade.textContent = told.grade === null ? `The run says ${told.answer}.`
     : `${told.grade.right ? "Right." : "Not quite."} ${told.grade.words}`;
   desk.text.replaceChildren(...show_blocks(told.text));
-  show_figure(desk.curve, told.curve);
-  desk.text.setAttribute("data-ms", (performance.now() - begun).toFixed(1));
+  desk.text.setAttribute("data-ms", (performance.now() - desk.moved).toFixed(1));
+  plot(desk);
+}
+
+/** The curve a point at a time, each its own task: a hand that moves again need not wait for it. A
+    point is simulated once; a move along the curve's own axis needs none. */
+function plot(desk: Desk): void {
+  const axis = desk.lesson.axis;
+  if (axis === null) return desk.curve.replaceChildren();
+  const set = sets_of(desk);
+  const others = axis.is_key ? set.filter((one) => !one.startsWith(`${axis.name}=`)) : set;
+  const key = (at: string) => JSON.stringify([...others].sort().concat(at));
+  const points = axis.values.map((at) => desk.points.get(key(at)) ?? null);
+  const missing = points.indexOf(null);
+  const drawn: Answer<{ curve: Figure }> =
+    ask({ ask: "curve", name: desk.lesson.name, set, points, width: width_at(desk.drawing) });
+  if (drawn.errors) return show_errors(desk.errors, drawn.errors);
+  show_figure(desk.curve, drawn.curve);
+  if (missing < 0)
+    return desk.curve.setAttribute("data-ms", (performance.now() - desk.moved).toFixed(1));
+  desk.curve.removeAttribute("data-ms");
+  desk.later = window.setTimeout(() => {
+    if (!desk.curve.isConnected) return;  // another lesson is shown
+    const at = axis.values[missing];
+    const point: Answer<Point> = ask({ ask: "point", name: desk.lesson.name, set: others, at });
+    if (point.errors) return show_errors(desk.errors, point.errors);
+    desk.points.set(key(at), point);
+    plot(desk);
+  });
+}
+
+let is_warm = false;
+
+/** Browsers compile code well only when it has run for a while: let it, while the question is read,
+    so that the first moves of a control are as quick as the later ones. */
+function warm_up(desk: Desk, answer: HTMLElement): void {
+  const most = is_warm ? 100 : 400;  // ms; most code is every lesson's
+  let spent = 0;
+  const once = () => {
+    if (!answer.isConnected) return;  // another lesson is shown
+    const begun = performance.now();
+    ask({ ask: "picture", name: desk.lesson.name, set: sets_of(desk), width: 800 });
+    spent += performance.now() - begun;
+    if (spent < most) return when_idle(once);
+    is_warm = true;
+    answer.setAttribute("data-warm", "");
+  };
+  when_idle(once);
 }
 
 /** Numbers get a slider over the control's values, words a list. */
@@ -124,7 +172,7 @@ export function show_lesson(main: HTMLElement, name: string, sets: string[],
     return main.replaceChildren(element("h1", {}, "No such lesson"), errors);
   }
   const desk: Desk = {
-    lesson, sets: new Map(), guess: "", later: 0,
+    lesson, sets: new Map(), guess: "", points: new Map(), moved: 0, later: 0,
     errors: element("div", { role: "alert", id: "errors" }),
     figures: element("dl", { class: "figures", id: "figures" }),
     drawing: element("figure", { id: "picture" }),
@@ -145,4 +193,5 @@ export function show_lesson(main: HTMLElement, name: string, sets: string[],
                        guess_form(desk, answer, done), answer);
   // A link with changes is somebody's result: it is shown.
   if (desk.sets.size > 0) reveal(desk, answer);
+  warm_up(desk, answer);
 }

@@ -10,6 +10,7 @@ export interface Lesson extends LessonName {
   idea: Block[];
   question: Block[];
   controls: Control[];
+  axis: { name: string; values: string[]; is_key: boolean } | null;  // of the curve
   toml: string;
 }
 export interface Picture {
@@ -23,8 +24,8 @@ export interface Reveal {
   answer: string;
   grade: { right: boolean; words: string } | null;
   text: Block[];
-  curve: Figure | null;
 }
+export interface Point { value: number | null; words: string }
 export type Answer<T> = T & { errors?: Problem[] };
 
 interface Module {

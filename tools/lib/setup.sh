@@ -12,6 +12,10 @@ optional_test_packages=(python3 python3-pip libbenchmark-dev clang libclang-rt-d
   chromium fonts-dejavu-core)
 # Pages are looked at in Chromium, which playwright drives (124 MB and 47 MB to fetch).
 python_packages=(playwright)
+# HolisticTraceAnalysis reads our traces (14 s and 260 MB to unpack). It names JupyterLab as a need,
+# which would be as much again and which it does not import: it comes without what it names.
+trace_packages=('numpy<3' 'pandas<4' 'networkx<4' 'plotly<8' 'pydot<5' 'psutil<8')
+trace_analysis='HolisticTraceAnalysis==0.5.0'
 
 # A newer nvvm than its nvcc does not work: the toolkit is pinned as a whole.
 cuda_wheels=('cuda-toolkit[nvcc,cudart,cublas,cccl,crt,nvvm]==13.0.*' 'nvidia-nccl-cu13==2.28.*')
@@ -77,21 +81,36 @@ ensure_packages() {
   install $missing || say "could not install the $kind packages: $missing"
 }
 
-# Python packages for the tests, in a folder of their own; without them those tests are skipped.
-ensure_python_packages() {
-  local folder=build-python log
-  if PYTHONPATH=$folder python3 -c "import $(IFS=,; echo "$*")" 2>/dev/null; then return 0; fi
+# fetch_python WHAT PIP-ARGUMENT...: into a folder of their own; without them tests are skipped.
+fetch_python() {
+  local what=$1 log
+  shift
   if ! python3 -m pip --version >/dev/null 2>&1; then
-    say "no pip here: tests that need $* are skipped"
-    return 0
+    say "no pip here: tests that need $what are skipped"
+    return 1
   fi
-  say "fetching Python packages: $*"
   log=$(mktemp)
-  if ! python3 -m pip install --quiet --target "$folder" "$@" >"$log" 2>&1; then
+  if ! python3 -m pip install --quiet --target build-python "$@" >"$log" 2>&1; then
     tail -n 2 "$log" >&2
-    say "could not fetch Python packages: tests that need $* are skipped"
+    rm -f "$log"
+    say "could not fetch Python packages: tests that need $what are skipped"
+    return 1
   fi
   rm -f "$log"
+}
+
+ensure_python_packages() {
+  if ! PYTHONPATH=build-python python3 -c "import $(IFS=,; echo "$*")" 2>/dev/null; then
+    say "fetching Python packages: $*"
+    fetch_python "$*" "$@" || true
+  fi
+}
+
+ensure_trace_analysis() {
+  PYTHONPATH=build-python python3 -c 'import hta.trace_analysis' 2>/dev/null && return 0
+  say "fetching $trace_analysis"
+  fetch_python "$trace_analysis" "${trace_packages[@]}" || return 0
+  fetch_python "$trace_analysis" --no-deps "$trace_analysis" || true
 }
 
 # Where there is no CUDA toolkit, nvcc, cuBLAS and NCCL come as wheels into build/cuda-toolkit: for

@@ -23,6 +23,9 @@ struct Figure {
 
 struct FigureSize {
   double width = 1120;
+  // The table and what is read by whoever zooms in: most of a large picture's work, and not asked
+  // for where the picture alone is shown, anew with every move of a slider.
+  bool has_data = true;
 };
 
 }  // namespace rehearse

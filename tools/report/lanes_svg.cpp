@@ -110,9 +110,7 @@ class LanesPicture {
     } else {
       std::map<Paint, std::string> paths;
       for (const LaneBox& box : shown_[l])
-        fmt::format_to(std::back_inserter(paths[box.paint]), "M{} {}h{}v{}H{}z",
-                       svg_number(x(box.begin)), svg_number(y_[l]), svg_number(wide(box)),
-                       svg_number(lane.height), svg_number(x(box.begin)));
+        add_box(paths[box.paint], x(box.begin), y_[l], wide(box), lane.height);
       for (const auto& [paint, path] : paths) svg.path(path, class_of(paint));
     }
     svg.close();

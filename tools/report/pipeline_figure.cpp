@@ -139,8 +139,10 @@ FigureTable table_of(const Lanes& lanes) {
 }
 
 Figure finished(Lanes& lanes, std::string description, const FigureSize& size) {
-  Figure figure{"pipeline", "Pipeline", std::move(description), "", table_of(lanes), ""};
+  Figure figure{"pipeline", "Pipeline", std::move(description), "", {}, ""};
   figure.svg = draw_lanes(lanes, size, figure.title, figure.description);
+  if (!size.has_data) return figure;
+  figure.table = table_of(lanes);
   figure.data = lanes_data(lanes, most_data);
   return figure;
 }

@@ -8,6 +8,11 @@ namespace rehearse {
 
 /// Two decimals at most, without zeros behind: "12.5".
 std::string svg_number(double value);
+/// The same where the characters shall go, and where they end.
+char* write_svg_number(char* at, double value);
+inline constexpr std::size_t widest_svg_number = 24;
+/// A rectangle as commands of a path, which may have many: "M1 2h3v4H1z".
+void add_box(std::string& path, double x, double y, double width, double height);
 
 /// Classes are ours; every other text may come from a file and is escaped here. Coordinates are
 /// pixels of a picture that is as wide as it says and scales with its frame.

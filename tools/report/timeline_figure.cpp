@@ -60,7 +60,7 @@ FigureTable table_of(const std::map<LaneKey, FigureLane>& lanes, Time whole) {
 
 Figure finished(Draft& draft, std::string description, const FigureSize& size) {
   Figure figure{"timeline", "Timeline", std::move(description), "", {}, ""};
-  figure.table = table_of(draft.made, draft.lanes.whole);
+  if (size.has_data) figure.table = table_of(draft.made, draft.lanes.whole);
   draft.add_up();
   std::vector<FigureLane>& lanes = draft.lanes.lanes;
   if (lanes.size() > most_lanes) {
@@ -68,7 +68,7 @@ Figure finished(Draft& draft, std::string description, const FigureSize& size) {
     lanes.resize(most_lanes);
   }
   figure.svg = draw_lanes(draft.lanes, size, figure.title, figure.description);
-  figure.data = lanes_data(draft.lanes, most_data);
+  if (size.has_data) figure.data = lanes_data(draft.lanes, most_data);
   return figure;
 }
 

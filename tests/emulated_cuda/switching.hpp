@@ -1,0 +1,38 @@
+// Switches between stacks, told to the sanitizers as each of them wants it: CUDA threads are fibers
+// on stacks of their own.
+#pragma once
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <cstddef>
+
+namespace emulated_cuda {
+
+/// What runs on one stack. Where it stands while another runs.
+struct Context {
+  ucontext_t whole{};
+  jmp_buf place;
+  bool is_fresh = false;
+  // For the sanitizers.
+  const void* stack = nullptr;
+  std::size_t stack_bytes = 0;
+  void* fake_stack = nullptr;
+  void* fiber = nullptr;
+
+  Context() = default;
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+};
+
+/// `entry` will run on the stack, and calls arrive() first; it never returns.
+void prepare(Context& context, char* stack, std::size_t bytes, void (*entry)());
+/// Returns when something switches back to `from`.
+void switch_between(Context& from, Context& to);
+/// On a stack that just began.
+void arrive();
+/// From where there is no way back: a signal handler.
+[[noreturn]] void abandon_for(Context& to);
+
+}  // namespace emulated_cuda

@@ -1,0 +1,34 @@
+// What `--backend cuda` does, where the binary has it: `rehearse` itself needs no CUDA to start,
+// and hands over to `rehearse-cuda` beside it, which is the same program linked with CUDA.
+#pragma once
+
+#include <string>
+
+#include "tools/calibrate.hpp"
+#include "tools/host_step.hpp"
+
+namespace rehearse {
+
+struct CudaChoice {
+  std::string algorithm, protocol;  // of NCCL, in its own words; empty: its choice
+};
+
+struct CudaBackend {
+  HostSteps (*run_steps)(const HostStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
+                         const HostStepOptions& options, const CudaChoice& choice);
+  std::string (*describe)(std::size_t ranks);
+  Profile (*calibrate)(const HostCalibration& what);
+};
+
+/// Links, memory, products by type, collectives by algorithm and protocol, ours likewise, what
+/// communication costs compute; only in a binary with CUDA.
+Profile calibrate_on_gpus(const HostCalibration& what);
+
+/// Null in a binary without it.
+const CudaBackend* cuda_backend();
+
+/// The backend; or it hands over to the program that has it, and does not return. Throws
+/// NothingToRunOn where there is no GPU, or no such program.
+const CudaBackend& need_cuda();
+
+}  // namespace rehearse
