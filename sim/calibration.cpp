@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "sim/framework.hpp"
@@ -76,6 +77,8 @@ Calibration::LinkClass read_link(const Value& table, Problems& problems) {
                     fmt::format("'bandwidth_share' must be above 0 and at most 100, not {}",
                                 link.bandwidth_share));
   link.latency = fields.time("latency");
+  link.overhead = fields.time("overhead").value_or(Time{});
+  link.piece = fields.bytes("piece");
   fields.finish();
   return link;
 }
@@ -98,6 +101,16 @@ const Calibration::LinkClass* find_class(const Calibration& calibration, LinkKin
   return nullptr;
 }
 
+// What messages cost at their ends, by whatever protocol: of a network only where they cross one.
+void lay_over_messages(const Calibration::LinkClass& link, Topology& topology) {
+  topology.library.piece = std::max(topology.library.piece, link.piece.value_or(Bytes{0}));
+  if (link.overhead == Time{}) return;
+  if (topology.protocols.empty()) topology.protocols.push_back({});
+  for (Protocol& protocol : topology.protocols)
+    (link.kind == LinkKind::network ? protocol.network_overhead : protocol.overhead) +=
+        link.overhead;
+}
+
 // Links of a topology are added, not changed: the same devices, and links as measured.
 void lay_over_links(const Calibration& calibration, Topology& topology) {
   if (calibration.links.empty()) return;
@@ -107,13 +120,16 @@ void lay_over_links(const Calibration& calibration, Topology& topology) {
   made.protocols = topology.protocols;
   made.library = topology.library;
   for (const Device& device : topology.devices()) made.add(device);
+  std::set<LinkKind> found_kinds;
   for (Link link : topology.links()) {
     if (const Calibration::LinkClass* found = find_class(calibration, link.kind)) {
       link.bandwidth = BytesPerSecond{found->bandwidth_share * link.bandwidth.count()};
       link.latency = found->latency.value_or(link.latency);
+      found_kinds.insert(link.kind);
     }
     made.connect(link);
   }
+  for (const LinkKind kind : found_kinds) lay_over_messages(*find_class(calibration, kind), made);
   topology = std::move(made);
 }
 
@@ -171,6 +187,8 @@ std::string to_toml(const Calibration& calibration) {
     out += fmt::format("\n[[link]]\nkind = \"{}\"\nbandwidth_share = {:#}\n", to_string(link.kind),
                        link.bandwidth_share);
     if (link.latency) out += fmt::format("latency = \"{}ps\"\n", link.latency->ps());
+    if (link.overhead > Time{}) out += fmt::format("overhead = \"{}ps\"\n", link.overhead.ps());
+    if (link.piece) out += fmt::format("piece = \"{}B\"\n", link.piece->count());
   }
   return out;
 }

@@ -24,6 +24,8 @@
 //   kind = "network"
 //   bandwidth_share = 0.93            # of what the cluster file says
 //   latency = "21us"                  # of one link; left out: as the cluster file says
+//   overhead = "40us"                 # of a message, however many links it crosses; left out: none
+//   piece = "8KiB"                    # pipelines send no shorter messages; left out: any
 #pragma once
 
 #include <optional>
@@ -46,6 +48,8 @@ struct Calibration {
     LinkKind kind{};
     double bandwidth_share = 1;
     std::optional<Time> latency;
+    Time overhead;
+    std::optional<Bytes> piece;
     friend bool operator==(const LinkClass&, const LinkClass&) = default;
   };
   std::string name;

@@ -314,6 +314,7 @@ void run_on_host(const Options& options) {
                   .type = type,
                   .sizes = sizes_of(options, type),
                   .cluster = options.cluster,
+                  .calibration = options.calibration,
                   .algorithms = lower_case(options.algorithms),
                   .json = options.json,
                   .csv = options.csv,

@@ -40,7 +40,8 @@ struct HostBench {
   CollectiveKind kind{};
   DataType type;
   std::vector<Bytes> sizes;
-  std::string cluster;  // empty: as many ranks as asked for, all alike
+  std::string cluster;      // empty: as many ranks as asked for, all alike
+  std::string calibration;  // its pieces are those that are sent; empty: none
   std::size_t ranks = 0;
   std::vector<std::string> algorithms;
   std::uint32_t root = 0;

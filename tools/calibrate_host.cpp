@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 
@@ -72,11 +73,21 @@ class HostCalibrator {
   void add_link(const LinkMeasurement& measured, const Link& link, std::size_t hops) {
     const LineFit& fit = measured.both_ways;
     const double rate = 1 / std::max(fit.slope, 1e-15);
-    const double latency = fit.intercept / static_cast<double>(hops);
+    // Beyond what the machine's file says of its cables, it is the ends that take their time, as
+    // much of it when the message goes a longer way.
+    const double latency =
+        std::min(fit.intercept / static_cast<double>(hops), link.latency.seconds().count());
+    const double overhead = fit.intercept - latency * static_cast<double>(hops);
     // As long as a product of 256x256x256 or so, whatever the link.
     message_ = Bytes{static_cast<std::int64_t>(std::clamp(rate * 1e-3, 4096.0, 1048576.0)) & ~63};
-    profile_.calibration.links.push_back(
-        {link.kind, rate / link.bandwidth.count(), Time::round(Seconds{latency})});
+    // Each message costs its ends some time; where it carries as many bytes as pass in eight times
+    // that, the cost hides behind the bytes of the one before.
+    const double worth = 8 * measured.per_message.seconds().count() * rate;
+    const Bytes piece{static_cast<std::int64_t>(
+        std::bit_ceil(static_cast<std::uint64_t>(std::clamp(worth, 256.0, 16'777'216.0))))};
+    profile_.calibration.links.push_back({link.kind, rate / link.bandwidth.count(),
+                                          Time::round(Seconds{latency}),
+                                          Time::round(Seconds{overhead}), piece});
     note(
         "{} links: rank {} and rank {}, {} links apart, both directions at once: alpha {:.2f} us, "
         "beta {:.3f} GB/s (one way: {:.2f} us, {:.3f} GB/s); a message in a row {}; {} of {} sizes "
@@ -138,12 +149,11 @@ class HostCalibrator {
   // What was fitted on pairs, held against whole collectives: the residuals that count.
   void check_collectives() {
     const Topology machine = apply(profile_.calibration, what_.topology);
-    Routing measured_routing(what_.topology), routing(machine);
+    Routing routing(machine);
     CollectiveShape shape{.kind = CollectiveKind::all_reduce};
     for (std::size_t r = 0; r < machine.rank_count(); ++r)
       shape.group.push_back(static_cast<Rank>(r));
-    const CollectiveJob job{
-        .ranks = ranks_, .routing = measured_routing, .shape = shape, .iterations = 3};
+    const CollectiveJob job{.ranks = ranks_, .routing = routing, .shape = shape, .iterations = 3};
     const Roofline cost;
     FastSimulator engine(routing, cost);
     for (const std::string& name : runnable_algorithms(shape, what_.topology, {}))

@@ -22,6 +22,12 @@ bool has_processes() {
   return size != nullptr && std::string_view{size} != "1";
 }
 
+// What mpirun --mca mpi_yield_when_idle 1 tells: others need the processors of who waits.
+[[maybe_unused]] bool shares_processors() {
+  const char* yields = std::getenv("OMPI_MCA_mpi_yield_when_idle");
+  return yields != nullptr && std::string_view{yields} == "1";
+}
+
 }  // namespace
 
 bool is_a_process() { return std::getenv(size_variable) != nullptr; }
@@ -34,7 +40,7 @@ bool is_another_process() {
 #ifdef REHEARSE_HAS_MPI
 
 HostRanks::HostRanks() {
-  if (has_processes()) world_ = std::make_unique<MpiWorld>();
+  if (has_processes()) world_ = std::make_unique<MpiWorld>(shares_processors());
 }
 HostRanks::~HostRanks() = default;
 

@@ -48,6 +48,10 @@ std::vector<std::string> own_words() {
 std::vector<std::string> mpirun_words(std::size_t processes, const std::string& more) {
   std::vector<std::string> words{"mpirun",          "-n",        std::to_string(processes),
                                  "--oversubscribe", "--bind-to", "none"};
+  // A host that is cut off: its daemon and mpirun are to notice within seconds, not minutes.
+  for (const char* word : {"oob_tcp_keepalive_time", "oob_tcp_keepalive_intvl"})
+    words.insert(words.end(), {"--mca", word, "2"});
+  words.insert(words.end(), {"--mca", "oob_tcp_keepalive_probes", "3"});
   std::istringstream given(more);
   for (std::string word; given >> word;) words.push_back(word);
   for (std::string& word : own_words()) words.push_back(std::move(word));
@@ -78,8 +82,13 @@ class Listener {
       in_paragraph_ = !in_paragraph_;
       return;
     }
-    if (!in_paragraph_) {
-      has_told_ = has_told_ || line.find("error: ") != std::string::npos;
+    // "[host:42] …" and "[host][[…": what goes wrong inside MPI once a rank is gone. Nor does
+    // anything matter that mpirun says while it is being ended.
+    const bool is_our_word = line.find("error: ") != std::string::npos;
+    const bool is_noise =
+        line.starts_with("[") || line.starts_with("mpirun: ") || (has_told_ && !is_our_word);
+    if (!in_paragraph_ && !is_noise) {
+      has_told_ = has_told_ || is_our_word;
       fmt::print(stderr, "{}", line);
       return;
     }
@@ -167,18 +176,19 @@ class Job {
 /// When to become less polite.
 class Deadlines {
  public:
-  void begin() {
-    if (!since_) since_ = Clock::now();
+  /// From now on all is to end; within so many seconds before it is asked to, once more.
+  void begin(std::chrono::milliseconds grace) {
+    const auto last = Clock::now() + grace;
+    if (!last_ || last < *last_) last_ = last;
   }
   void keep(const Job& job) {
-    if (!since_) return;
-    const auto taken = Clock::now() - *since_;
-    if (taken > std::chrono::seconds(8)) return job.end_all();
-    if (taken > std::chrono::seconds(6) && !std::exchange(asked_, true)) job.send(SIGTERM);
+    if (!last_) return;
+    if (Clock::now() > *last_ + std::chrono::seconds(1)) return job.end_all();
+    if (Clock::now() > *last_ && !std::exchange(asked_, true)) job.send(SIGTERM);
   }
 
  private:
-  std::optional<Clock::time_point> since_;
+  std::optional<Clock::time_point> last_;
   bool asked_ = false;
 };
 
@@ -207,9 +217,10 @@ bool start_under_mpirun(std::size_t processes, const std::string& more_words) {
   bool interrupted = false;
   while (const std::optional<std::string> text = job.hear()) {
     listener.take(*text);
-    if (listener.has_told()) deadlines.begin();
+    // The others have seen the same, or mpirun ends them; but it waits for a host that is cut off.
+    if (listener.has_told()) deadlines.begin(std::chrono::milliseconds(1500));
     if (interrupt.was_interrupted() && !std::exchange(interrupted, true)) {
-      deadlines.begin();
+      deadlines.begin(std::chrono::seconds(6));  // a step may come to its end
       job.send(SIGUSR1);
     }
     deadlines.keep(job);

@@ -12,6 +12,7 @@
 
 #include "kernels/comm/compute_thread.hpp"
 #include "kernels/comm/mpi_messages.hpp"
+#include "kernels/comm/rest.hpp"
 #include "kernels/host_pin.hpp"
 #include "kernels/host_work.hpp"
 #include "sim/error.hpp"
@@ -32,6 +33,7 @@ class MpiRun {
         options_{options},
         memory_{memory},
         messages_{messages},
+        rest_{world.shares_processors()},
         waits_{plan.waits},
         begins_(program.size(), -1),
         ends_(program.size(), -1),
@@ -56,7 +58,7 @@ class MpiRun {
         ready_.pop_front();
         if (!must_queue(id)) begin(id);
       }
-      if (!busy) rest();
+      busy ? rest_.after_work() : rest();
       world_.watch().look();
     }
     Timeline timeline = gather();
@@ -78,7 +80,7 @@ class MpiRun {
     std::vector<std::int64_t> start{world_.rank() == Rank{0} ? clock + 2'000'000 : INT64_MIN};
     world_.largest(start, [this] { attend(); });
     start_ = start.front() + world_.clock_ahead().ps() / 1000;
-    while (now() < 0) std::this_thread::yield();
+    while (now() < 0) rest_.once();
     // Somebody may have begun before this rank knew when.
     has_begun_ = true;
     for (const MpiMessages::News& news : early_) take_in(news);
@@ -198,9 +200,9 @@ class MpiRun {
 
   void rest() {
     if (computer_ && computer_->is_busy())
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      Rest::nap();
     else
-      std::this_thread::yield();
+      rest_.once();
   }
 
   void note_early(MpiMessages::News news) {
@@ -239,6 +241,7 @@ class MpiRun {
   const HostOptions& options_;
   HostMemory& memory_;
   MpiMessages& messages_;
+  Rest rest_;
   std::optional<ComputeThread> computer_;
   std::vector<std::uint32_t> waits_;
   std::vector<std::int64_t> begins_, ends_, blockers_;  // by op; nanoseconds

@@ -93,27 +93,22 @@ void MpiWatch::hear() {
   }
 }
 
-namespace {
-
-template <class Words>
-void say_to_all(Words& words, std::size_t ranks, Rank self, std::uint32_t text) {
-  for (std::size_t r = 0; r < ranks; ++r) {
-    if (static_cast<Rank>(r) == self) continue;
-    auto& word = words.said.emplace_back();
+void MpiWatch::say(std::uint32_t text) {
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    if (static_cast<Rank>(r) == self_) continue;
+    Words::Word& word = words_->said.emplace_back();
     word.text = text;
-    MPI_Isend(&word.text, 1, MPI_UINT32_T, static_cast<int>(r), 0, words.communicator,
+    MPI_Isend(&word.text, 1, MPI_UINT32_T, static_cast<int>(r), 0, words_->communicator,
               &word.request);
   }
-  for (auto at = words.said.begin(); at != words.said.end();) {
+  for (auto at = words_->said.begin(); at != words_->said.end();) {
     int done = 0;
     MPI_Test(&at->request, &done, MPI_STATUS_IGNORE);
-    at = done != 0 ? words.said.erase(at) : std::next(at);
+    at = done != 0 ? words_->said.erase(at) : std::next(at);
   }
 }
 
-}  // namespace
-
-void MpiWatch::say_that_it_is_told() { say_to_all(*words_, peers_.size(), self_, culprit_is_told); }
+void MpiWatch::say_that_it_is_told() { say(culprit_is_told); }
 
 void MpiWatch::look() {
   const auto now = Clock::now();
@@ -127,7 +122,7 @@ void MpiWatch::look() {
   if (stop_ && stop_()) end_stopped();
   if (now - last_beat_ < beat) return;
   last_beat_ = now;
-  say_to_all(*words_, peers_.size(), self_, alive);
+  say(alive);
   if (const std::optional<Rank> culprit = gone()) accuse(*culprit, ended);
   if (const std::optional<Rank> culprit = silent())
     accuse(*culprit,

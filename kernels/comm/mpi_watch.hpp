@@ -53,7 +53,8 @@ class MpiWatch {
  private:
   struct Words;  // MPI's part
   void hear();
-  void wait_for_word();  // of another, that it has told
+  void say(std::uint32_t text);  // to all others
+  void wait_for_word();          // of another, that it has told
   std::optional<Rank> gone() const;
   std::optional<Rank> silent() const;
   [[noreturn]] void end_stopped();

@@ -9,6 +9,7 @@
 #include <exception>
 #include <thread>
 
+#include "kernels/comm/rest.hpp"
 #include "sim/error.hpp"
 
 namespace rehearse {
@@ -20,17 +21,19 @@ std::int64_t nanoseconds_now() {
 }
 
 // At the very beginning there is nobody to watch over the others yet.
-void wait_for(MPI_Request& request, MpiWatch* watch, const MpiWorld::Meanwhile& meanwhile = {}) {
+void wait_for(MPI_Request& request, MpiWatch* watch, bool shares_processors,
+              const MpiWorld::Meanwhile& meanwhile = {}) {
+  Rest rest(shares_processors);
   for (int done = 0; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) {
     if (meanwhile) meanwhile();
     if (watch != nullptr) watch->look();
-    std::this_thread::yield();
+    rest.once();
   }
 }
 
 }  // namespace
 
-MpiWorld::MpiWorld() {
+MpiWorld::MpiWorld(bool share_processors) : shares_processors_{share_processors} {
   int provided = 0, rank = 0, length = 0;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS ||
       provided < MPI_THREAD_SERIALIZED)
@@ -46,6 +49,8 @@ MpiWorld::MpiWorld() {
   const MpiWatch::Peer own = peer_of_this_process();
   const std::vector<std::string> machines = gather(own.machine);
   const std::vector<std::string> processes = gather(std::to_string(own.process));
+  const auto here = std::count(machines.begin(), machines.end(), own.machine);
+  shares_processors_ = shares_processors_ || here > std::thread::hardware_concurrency();
   synchronise_clocks();
   std::vector<MpiWatch::Peer> peers;
   for (std::size_t r = 0; r < hosts_.size(); ++r)
@@ -71,7 +76,7 @@ std::string MpiWorld::name(Rank rank) const {
 void MpiWorld::barrier(const Meanwhile& meanwhile) const {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);
-  wait_for(request, watch_.get(), meanwhile);
+  wait_for(request, watch_.get(), shares_processors_, meanwhile);
 }
 
 std::vector<std::string> MpiWorld::gather(const std::string& mine) const {
@@ -80,7 +85,7 @@ std::vector<std::string> MpiWorld::gather(const std::string& mine) const {
   std::vector<int> lengths(ranks), offsets(ranks);
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Iallgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD, &request);
-  wait_for(request, watch_.get());
+  wait_for(request, watch_.get(), shares_processors_);
   int sum = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
     offsets[r] = sum;
@@ -89,7 +94,7 @@ std::vector<std::string> MpiWorld::gather(const std::string& mine) const {
   std::string all(static_cast<std::size_t>(sum), '\0');
   MPI_Iallgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(),
                   MPI_CHAR, MPI_COMM_WORLD, &request);
-  wait_for(request, watch_.get());
+  wait_for(request, watch_.get(), shares_processors_);
   std::vector<std::string> texts;
   for (std::size_t r = 0; r < ranks; ++r)
     texts.push_back(
@@ -109,7 +114,7 @@ std::vector<std::string> MpiWorld::collect(const std::string& mine) const {
         MPI_Isend(text.data() + at, length, MPI_CHAR, other, 2, MPI_COMM_WORLD, &request);
       else
         MPI_Irecv(text.data() + at, length, MPI_CHAR, other, 2, MPI_COMM_WORLD, &request);
-      wait_for(request, watch_.get());
+      wait_for(request, watch_.get(), shares_processors_);
     }
   };
   std::string own = mine;
@@ -132,7 +137,7 @@ std::string MpiWorld::share(std::string text) const {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibcast(text.data() + at, static_cast<int>(std::min(part, text.size() - at)), MPI_CHAR, 0,
                MPI_COMM_WORLD, &request);
-    wait_for(request, watch_.get());
+    wait_for(request, watch_.get(), shares_processors_);
   }
   return text;
 }
@@ -141,7 +146,7 @@ void MpiWorld::largest(std::vector<std::int64_t>& values, const Meanwhile& meanw
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_MAX,
                  MPI_COMM_WORLD, &request);
-  wait_for(request, watch_.get(), meanwhile);
+  wait_for(request, watch_.get(), shares_processors_, meanwhile);
 }
 
 // Rank 0 asks each of the others for its time; the quickest of some answers errs by no more than

@@ -16,7 +16,9 @@ namespace rehearse {
 
 class MpiWorld {
  public:
-  MpiWorld();  // MPI_Init_thread: only one thread at a time will call MPI
+  /// MPI_Init_thread: only one thread at a time will call MPI. Ranks that `share_processors`, or
+  /// are more than their machine has, wait asleep.
+  explicit MpiWorld(bool share_processors = false);
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
@@ -29,6 +31,8 @@ class MpiWorld {
   Time clock_ahead() const { return clock_ahead_; }
   /// Over the other ranks; everything here that waits looks at it meanwhile.
   MpiWatch& watch() const { return *watch_; }
+
+  bool shares_processors() const { return shares_processors_; }
 
   /// Waiting for the others; meanwhile this is called again and again.
   using Meanwhile = std::function<void()>;
@@ -48,6 +52,7 @@ class MpiWorld {
   Rank rank_{};
   std::vector<std::string> hosts_;  // by rank
   Time clock_ahead_;
+  bool shares_processors_ = false;
   std::unique_ptr<MpiWatch> watch_;  // once all know each other's names
 };
 

@@ -141,14 +141,17 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
 // How many pieces C a pipeline of depth d takes: T(C) = d alpha + (d-1+C) s / (C beta), where s is
 // one way's share of the data, has (d-1) s / (C beta) for filling the pipeline. Pieces cost nothing
 // here, so C is as great as brings that down to a percent of the rest. One hop alone gains nothing.
-// A library that moves whole chunks in its protocol "simple" has no more pieces than those.
+// A library that moves whole chunks in its protocol "simple" has no more pieces than those; nor has
+// a machine whose calibration says from which length on a message is worth its trouble.
 std::size_t CollectiveRehearsal::pieces(Bytes size, std::uint16_t protocol) const {
   constexpr double filling = 0.01;
   double most = 256;
   if (plan_.pipeline.depth == 0 || size == Bytes{0}) return 1;
   const auto depth = static_cast<double>(plan_.pipeline.depth);
-  if (topology_.library.piece > Bytes{0} && protocol < topology_.protocols.size() &&
-      topology_.protocols[protocol].name == "simple") {
+  const bool is_simple =
+      topology_.protocols.empty() ||
+      (protocol < topology_.protocols.size() && topology_.protocols[protocol].name == "simple");
+  if (topology_.library.piece > Bytes{0} && is_simple) {
     const std::int64_t piece =
         topology_.library.piece.count() * static_cast<std::int64_t>(plan_.pipeline.chunks);
     most = std::clamp(static_cast<double>(size.count()) / static_cast<double>(piece), 1.0, most);

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 SKIPPED = 77
+EAGER = str(8 << 20)  # bytes of a message that goes without being asked for
 
 
 def skip(why):
@@ -25,6 +26,14 @@ def run(*words, check=True, quiet=True):
                           stderr=subprocess.DEVNULL if quiet and not check else None)
 
 
+def process_name(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 class Cluster:
     """Hosts h0, h1, …, in racks of `hosts_a_rack`; torn down whatever happens."""
 
@@ -34,6 +43,11 @@ class Cluster:
         self.racks, self.hosts_a_rack = racks, hosts_a_rack
         self.link_mbit, self.uplink_mbit = link_mbit, uplink_mbit
         self.made = []
+        # Ahead of whatever else this machine does: a rank that naps for 20 us must not come back
+        # after a compiler's slice of milliseconds. They sleep most of the time.
+        is_allowed = subprocess.run(("chrt", "--rr", "1", "true"), capture_output=True,
+                                    check=False).returncode == 0
+        self.first = ["chrt", "--rr", "1"] if is_allowed else []
         atexit.register(self.tear_down)
         for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(name, lambda number, frame: sys.exit(128 + number))
@@ -53,6 +67,8 @@ class Cluster:
         # A connection that was idle for a while keeps its window, as within a training job.
         run("ip", "netns", "exec", name, "sysctl", "-q", "net.ipv4.tcp_slow_start_after_idle=0",
             check=False)
+        # Daemons of a host that is cut off give up after seconds.
+        run("ip", "netns", "exec", name, "sysctl", "-q", "net.ipv4.tcp_retries2=4", check=False)
 
     def switch(self, name):
         self.namespace(name)
@@ -60,7 +76,8 @@ class Cluster:
         run("ip", "-n", name, "link", "set", "br0", "up")
 
     def shape(self, name, device, mbit):
-        # A small bucket: else the first 64 KiB of every message would pass at full speed.
+        # A small bucket: else the first 64 KiB of every message would pass at full speed. With one
+        # of 3 KB, and frames as short, timers come too late to keep the rate.
         run("tc", "-n", name, "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{mbit}mbit",
             "burst", "10kb", "latency", "200ms")
 
@@ -104,23 +121,51 @@ class Cluster:
                        "sh -c 'hostname \"$0\"; exec sh -c \"$1\"' \"$host\" \"$*\"\n")
         os.chmod(self.agent, 0o755)
 
-    def mpirun(self, hosts, command, timeout=300, **options):
-        """Runs a command with one rank on each of the hosts; mpirun itself on the first."""
-        addresses = ",".join(self.address(h) for h in hosts)
-        words = ["ip", "netns", "exec", self.host(hosts[0]), "unshare", "--uts", "sh", "-c",
-                 "hostname \"$0\"; exec \"$@\"", self.host(hosts[0]), "mpirun", "--host", addresses,
-                 "-n", str(len(hosts)), "--oversubscribe", "--bind-to", "none",
-                 "--mca", "plm_rsh_agent", self.agent, "--mca", "btl", "tcp,self",
-                 "--mca", "btl_tcp_if_include", "10.77.0.0/24",
-                 "--mca", "oob_tcp_if_include", "10.77.0.0/24",
-                 # Small socket buffers: what waits, waits in the sender, and no queue of a switch
-                 # grows long enough to hold up others or to drop.
-                 "--mca", "btl_tcp_sndbuf", "131072", "--mca", "btl_tcp_rcvbuf", "131072",
-                 "--mca", "mpi_yield_when_idle", "1", *command]
+    def words_for_mpirun(self, hosts):
+        """What mpirun needs to start one rank on each of the hosts."""
+        return ["--host", ",".join(self.address(h) for h in hosts), "--oversubscribe", "--bind-to",
+                "none", "--mca", "plm_rsh_agent", self.agent, "--mca", "btl", "tcp,self",
+                "--mca", "btl_tcp_if_include", "10.77.0.0/24",
+                "--mca", "oob_tcp_if_include", "10.77.0.0/24",
+                # Small socket buffers: what waits, waits in the sender, and no queue of a switch
+                # grows long enough to hold up others or to drop.
+                "--mca", "btl_tcp_sndbuf", "131072", "--mca", "btl_tcp_rcvbuf", "131072",
+                # No rendezvous: its answer would stand behind all that goes the same way.
+                "--mca", "btl_tcp_eager_limit", EAGER, "--mca", "btl_tcp_rndv_eager_limit", EAGER,
+                "--mca", "btl_tcp_max_send_size", EAGER,
+                "--mca", "mpi_yield_when_idle", "1"]
+
+    def start(self, host, command, **options):
+        """A command on one of the hosts, ahead of others of this machine."""
+        words = [*self.first, "ip", "netns", "exec", self.host(host), "unshare", "--uts", "sh",
+                 "-c", "hostname \"$0\"; exec \"$@\"", self.host(host), *command]
         environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1",
                            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TMPDIR=self.folder)
-        return subprocess.run(words, text=True, capture_output=True, timeout=timeout,
-                              env=environment, check=False, **options)
+        return subprocess.Popen(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env=environment, **options)
+
+    def mpirun(self, hosts, command, timeout=300):
+        """Runs a command with one rank on each of the hosts; mpirun itself on the first."""
+        job = self.start(hosts[0], ["mpirun", "-n", str(len(hosts)), *self.words_for_mpirun(hosts),
+                                    *command])
+        try:
+            out, err = job.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            raise
+        return subprocess.CompletedProcess(job.args, job.returncode, out, err)
+
+    def processes(self, host, name):
+        """The numbers of a host's processes of that name."""
+        listed = subprocess.run(("ip", "netns", "pids", self.host(host)), text=True,
+                                capture_output=True, check=False).stdout.split()
+        return [int(pid) for pid in listed if process_name(pid) == name]
+
+    def cut_off(self, host):
+        run("ip", "-n", self.host(host), "link", "set", "eth0", "down")
+
+    def connect(self, host):
+        run("ip", "-n", self.host(host), "link", "set", "eth0", "up")
 
     def tear_down(self):
         for name in reversed(self.made):

@@ -15,6 +15,12 @@ namespace rehearse {
 namespace {
 
 constexpr std::uint64_t seeds = 20;
+// Fibers are ten times slower there: a third of the machines, and a quarter of the transformers.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool is_sanitized = true;
+#else
+constexpr bool is_sanitized = false;
+#endif
 
 bool all_seeds() { return std::getenv("REHEARSE_ALL_SEEDS") != nullptr; }
 
@@ -77,15 +83,18 @@ void expect_same(const SmallTraining& training, std::size_t count, std::size_t d
 class CudaEquivalence : public testing::TestWithParam<Row> {};
 
 TEST_P(CudaEquivalence, LeavesWhatTheInterpreterLeaves) {
-  SmallTraining training = training_of(GetParam());
-  const TrainingResult wanted = train(training, 1);
   // Another place in the circle of seeds for each combination.
   const std::uint64_t place = std::hash<std::string>{}(GetParam().name);
+  if (is_sanitized && GetParam().model != Model::mlp && place % 4 > 0)
+    GTEST_SKIP() << "slow under the sanitizer; runs without";
+  SmallTraining training = training_of(GetParam());
+  const TrainingResult wanted = train(training, 1);
   const bool is_chosen = GetParam().name == "mlp_dp2_lamb" || GetParam().name == "mlp_pp2_tp2" ||
                          GetParam().name == "mlp_dp8_sgd";
   std::uint64_t seed = place % seeds;
   for (const std::size_t devices : {2, 4, 8}) {
-    const std::uint64_t count = all_seeds() || is_chosen ? seeds : 1;
+    if (is_sanitized && devices != std::size_t{2} << place % 3) continue;
+    const std::uint64_t count = all_seeds() || (is_chosen && !is_sanitized) ? seeds : 1;
     for (std::uint64_t i = 0; i < count && !HasFailure(); ++i)
       expect_same(training, 1, devices, 1 + (seed++ % seeds), wanted);
   }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/host_machine.hpp"
 #include "tests/support/shell.hpp"
 
 namespace rehearse {
@@ -25,21 +26,6 @@ dtype = "fp32"
 optimizer = "sgd"
 )";
 
-constexpr const char* machine = R"(schema = 1
-name = "two threads"
-[accelerator]
-name = "a core"
-memory = "8GB"
-memory_bandwidth = "10GB/s"
-[accelerator.peak]
-fp32 = "50GFLOPS"
-[node]
-kind = "fully_connected"
-gpus = 2
-bandwidth = "4GB/s"
-latency = "2us"
-)";
-
 Outcome run_it(const std::string& words) { return shell("$R " + words); }
 
 class HostCommands : public testing::Test {
@@ -49,7 +35,7 @@ class HostCommands : public testing::Test {
               testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::create_directories(folder_);
     std::ofstream(folder_ / "scenario.toml") << scenario;
-    std::ofstream(folder_ / "machine.toml") << machine;
+    std::ofstream(folder_ / "machine.toml") << host_machine(2);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }

@@ -7,25 +7,11 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/host_machine.hpp"
 #include "tests/support/shell.hpp"
 
 namespace rehearse {
 namespace {
-
-constexpr const char* machine = R"(schema = 1
-name = "cores"
-[accelerator]
-name = "a core"
-memory = "8GB"
-memory_bandwidth = "10GB/s"
-[accelerator.peak]
-fp32 = "50GFLOPS"
-[node]
-kind = "fully_connected"
-gpus = 4
-bandwidth = "4GB/s"
-latency = "2us"
-)";
 
 constexpr const char* llama = R"(schema = 1
 [model]
@@ -67,7 +53,7 @@ class HostTrainings : public testing::Test {
         std::filesystem::path(testing::TempDir()) /
         (std::string("training_") + testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "machine.toml") << machine;
+    std::ofstream(folder_ / "machine.toml") << host_machine(4);
     std::ofstream(folder_ / "llama.toml") << llama;
     std::ofstream(folder_ / "mlp.toml") << mlp;
   }

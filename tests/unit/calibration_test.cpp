@@ -61,6 +61,31 @@ TEST(Calibration, IsLaidOverTheMachineItWasMeasuredOn) {
   EXPECT_EQ(parse_graphml(write_graphml(after), "again.graphml"), after);
 }
 
+// Two hosts behind a switch: the same overhead for both of a message's links, and once.
+TEST(Calibration, MessagesCostTheirEndsWhateverTheirWay) {
+  const std::string text = R"(schema = 1
+name = "two hosts"
+source = "ping-pong"
+error = 0.1
+[[link]]
+kind = "network"
+latency = "5us"
+overhead = "90us"
+piece = "4MiB"
+)";
+  const Calibration read = parse_calibration(text, "two.toml");
+  EXPECT_EQ(parse_calibration(to_toml(read), "again.toml"), read);
+  const Topology machine = apply(read, load_cluster("dgx-h100", {.nodes = 2}));
+  EXPECT_EQ(machine.library.piece, 4_MiB);  // NCCL's own are shorter
+  const Topology before = load_cluster("dgx-h100", {.nodes = 2});
+  ASSERT_FALSE(machine.protocols.empty());
+  for (std::size_t i = 0; i < machine.protocols.size(); ++i) {
+    const Protocol was = i < before.protocols.size() ? before.protocols[i] : Protocol{};
+    EXPECT_EQ(machine.protocols[i].network_overhead, was.network_overhead + 90_us);
+    EXPECT_EQ(machine.protocols[i].overhead, was.overhead);
+  }
+}
+
 TEST(Calibration, LaunchesAreThoseOfItsFramework) {
   const Calibration calibration = parse_calibration(seed(), "a100.toml");
   Scenario scenario;

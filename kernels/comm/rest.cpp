@@ -1,0 +1,21 @@
+// Awake for a while where that harms nobody, then asleep for moments.
+#include "kernels/comm/rest.hpp"
+
+#include <thread>
+
+namespace rehearse {
+
+void Rest::nap() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+
+void Rest::once() {
+  // Each time the caller asks MPI, some hundred nanoseconds: a millisecond or so.
+  constexpr int awake = 5000;
+  // Asking costs ten microseconds where sockets are asked: eight ranks on two processors that asked
+  // more often would leave none for the network itself.
+  if (shares_) return std::this_thread::sleep_for(std::chrono::microseconds(50));
+  if (idle_ >= awake) return nap();
+  ++idle_;
+  __builtin_ia32_pause();
+}
+
+}  // namespace rehearse
