@@ -10,8 +10,8 @@ void Rest::nap() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 void Rest::once() {
   // Each time the caller asks MPI, some hundred nanoseconds: a millisecond or so.
   constexpr int awake = 5000;
-  // Asking costs ten microseconds where sockets are asked: eight ranks on two processors that asked
-  // more often would leave none for the network itself.
+  // With naps of 20 us, eight ranks on two processors spread by up to 179 % from run to run; with
+  // 50 and 100 us by some percent. It seems that they left too little for the network itself.
   if (shares_) return std::this_thread::sleep_for(std::chrono::microseconds(50));
   if (idle_ >= awake) return nap();
   ++idle_;

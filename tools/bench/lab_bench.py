@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "browser"))
 from lab_page import Opened, chromium, playwright_api, skip
-from lab_test import LARGE_PIPELINE, LESSONS, controls_of, show
+from lab_test import LARGE_PIPELINE, LESSONS, controls_of, open_lesson, show
 
 # From the event until a frame with the new picture was painted: a message that is sent in an
 # animation frame arrives after its painting. Then until text and curve have followed.
@@ -26,7 +26,7 @@ REDRAW = """async ([id, places, times, settles]) => {
     (curve.childElementCount === 0 || curve.hasAttribute("data-ms"));
   const took = [];
   for (let i = 0; i < times; ++i) {
-    await new Promise((done) => setTimeout(done, 150));
+    await new Promise((done) => setTimeout(done, settles ? 20 : 150));
     await frame();
     text.removeAttribute("data-ms");
     const begun = performance.now();
@@ -96,12 +96,13 @@ def main():
         good &= words("16 devices × 64 micro-batches",
                       redraws(page, "control-schedule", [1, 0], 24), 50)
         for lesson in LESSONS:
-            page = opened.go(f"#lesson={lesson.stem}")
+            open_lesson(page, lesson)
             show(page)
             page.wait_for_selector("section[data-warm]", timeout=60_000)
             for field, key, count, now in controls_of(page):
+                places = [place for place in range(count) if place != now] + [now]
                 good &= words(f"{lesson.stem} {key}",
-                              redraws(page, field, [count - 1, now], 2), 300)
+                              redraws(page, field, places, count), 300)
         browser.close()
     return 0 if good else 1
 

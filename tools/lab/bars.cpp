@@ -1,6 +1,8 @@
 // Rows of equal height: label, bar, value.
 #include "tools/lab/bars.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tools/report/palette.hpp"
@@ -12,7 +14,9 @@ Figure bars_figure(std::string_view title, const std::vector<LabBar>& bars,
                    const FigureSize& size) {
   constexpr double row = 26, label_width = 130, value_width = 150, gap = 8;
   Figure figure{.name = "curve", .title = std::string{title}};
-  figure.description = "A bar for each value";
+  figure.description = fmt::format("{}: a bar for each value", title);
+  if (std::any_of(bars.begin(), bars.end(), [](const LabBar& bar) { return bar.is_now; }))
+    figure.description += ", marked where the scenario stands";
   figure.table.head = {"value", "result"};
   Svg svg(size.width, row * static_cast<double>(bars.size()) + 2 * gap);
   const double room = std::max(size.width - label_width - value_width - 2 * gap, 40.0);

@@ -91,16 +91,18 @@ let is_warm = false;
 function warm_up(desk: Desk, answer: HTMLElement): void {
   const most = is_warm ? 100 : 400;  // ms; most code is every lesson's
   let spent = 0;
-  const once = () => {
+  const run = (idle: number) => {
     if (!answer.isConnected) return;  // another lesson is shown
     const begun = performance.now();
-    ask({ ask: "picture", name: desk.lesson.name, set: sets_of(desk), width: 800 });
+    do {
+      ask({ ask: "picture", name: desk.lesson.name, set: sets_of(desk), width: 800 });
+    } while (performance.now() - begun < idle / 2);
     spent += performance.now() - begun;
-    if (spent < most) return when_idle(once);
+    if (spent < most) return when_idle(run);
     is_warm = true;
     answer.setAttribute("data-warm", "");
   };
-  when_idle(once);
+  when_idle(run);
 }
 
 /** Numbers get a slider over the control's values, words a list. */

@@ -37,7 +37,11 @@ function show_list(lessons: LessonName[], current: string | null): void {
     "a", { href: lesson_link(lesson.name, []), class: done.has(lesson.name) ? "done" : null,
            "aria-current": lesson.name === current ? "page" : null },
     element("span", { class: "number" }, lesson.number), lesson.title)));
-  by_id("list").replaceChildren(element("ol", {}, ...items));
+  const list = by_id("list");
+  list.replaceChildren(element("ol", {}, ...items));
+  // The current one in the middle of the list, without moving the page.
+  const shown = list.querySelector<HTMLElement>("[aria-current]");
+  if (shown) list.scrollTop = shown.offsetTop - list.offsetTop - list.clientHeight / 2;
 }
 
 function show(lessons: LessonName[], moves_focus: boolean): void {

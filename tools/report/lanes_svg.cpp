@@ -25,7 +25,7 @@ class LanesPicture {
  public:
   LanesPicture(const Lanes& lanes, const FigureSize& size)
       : lanes_{lanes},
-        left_{size.width < 700 ? 104.0 : 168.0},
+        left_{size.width < 700 ? 128.0 : 168.0},
         right_{size.width - right_margin},
         grain_{Time::picoseconds(static_cast<std::int64_t>(static_cast<double>(lanes.whole.ps()) /
                                                            (right_ - left_) / 2))},
@@ -97,7 +97,7 @@ class LanesPicture {
       const bool alone = lane.name.empty();
       const double room = left_ - 8;
       if (begins) svg.text(2, middle, "tx b", fitted(lane.group, alone ? room : room * 0.52));
-      if (!alone) svg.text(left_ - 6, middle, "mu e sm", fitted(lane.name, room * 0.56));
+      if (!alone) svg.text(left_ - 6, middle, "mu e sm", fitted(lane.name, room * 0.64));
     }
   }
 
