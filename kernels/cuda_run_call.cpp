@@ -9,6 +9,7 @@
 #include "kernels/cuda_kernels.hpp"
 #include "kernels/cuda_try.hpp"
 #include "sim/assert.hpp"
+#include "sim/error.hpp"
 #include "sim/kernel_list.hpp"
 
 namespace rehearse {
@@ -173,6 +174,9 @@ void DeviceOperands::store() const {
 void start_call(const CallPlace& place, const KernelCall& call,
                 std::span<const std::span<std::byte>> operands) {
   if (multiplies_narrow(call)) return start_narrow_gemm(place, call, operands);
+  if (call.kernel >= Kernel::dropout)
+    throw DeviceError("kernel '" + std::string{entry_of(call.kernel).name} +
+                      "' has no CUDA form yet; run it with --backend host");
   const DeviceOperands numbers{place, call, operands};
   start(place, call, numbers);
   numbers.store();

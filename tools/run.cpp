@@ -242,6 +242,17 @@ HostSteps steps_done(const Options& options, const HostStep& step, const LoadedS
                                cuda_choice(options, loaded.scenario.collectives));
 }
 
+// What the host runs and GPUs do not.
+void refuse_on_gpus(const Options& options, const Scenario& scenario) {
+  if (options.backend != "cuda") return;
+  if (scenario.parameter_server.servers > 0)
+    throw InputError(
+        "a parameter server takes what comes first, and GPUs what was enqueued first: run it with "
+        "--backend host");
+  if (scenario.training.dropout > 0)
+    throw InputError("dropout has no CUDA form yet: set it to 0, or run it with --backend host");
+}
+
 void run(const Options& options) {
   const HostCompute compute = compute_of(options);
   if (const auto processes = counted("--processes", options.processes, 100'000))
@@ -259,6 +270,7 @@ void run(const Options& options) {
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
   const InterruptGuard interrupt;
   const HostRanks ranks;
+  refuse_on_gpus(options, loaded.scenario);
   if (options.backend == "cuda" && ranks.are_processes())
     throw InputError("--backend cuda runs in one process with all GPUs: leave mpirun out");
   const ShapedRoofline cost;
