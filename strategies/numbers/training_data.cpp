@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "kernels/philox.hpp"
 #include "kernels/step_state.hpp"
@@ -16,6 +17,9 @@ namespace {
 
 // Streams of random words: parameters, then samples and what labels them.
 constexpr std::uint64_t parameter_stream = 0, sample_stream = 1ull << 40, task_stream = 1ull << 41;
+
+// Of a sample by its label: more would take longer to label than to train on.
+constexpr std::int64_t most_looked_at = 64;
 
 double even(std::uint32_t word) { return (static_cast<double>(word) + 0.5) * 0x1p-31 - 1; }
 
@@ -46,22 +50,38 @@ void fill_parameters(const BoundStep& step, const TrainingNumbers& numbers,
       numbers_in<StepState>(bytes)[0] = StepState{};
 }
 
-VectorSample draw_vector(std::uint64_t seed, std::uint64_t number, std::int64_t width,
-                         std::int64_t classes) {
-  const RandomWords words{seed, sample_stream + number}, task{seed, task_stream};
-  VectorSample sample;
-  for (std::int64_t i = 0; i < width; ++i)
-    sample.x.push_back(static_cast<float>(even(words.word(static_cast<std::uint64_t>(i)))));
+VectorTask::VectorTask(std::uint64_t seed, std::int64_t width, std::int64_t classes)
+    : seed_{seed},
+      width_{static_cast<std::size_t>(width)},
+      looked_at_{static_cast<std::size_t>(std::min(width, most_looked_at))},
+      weights_(looked_at_ * static_cast<std::size_t>(classes)) {
+  const RandomWords task{seed, task_stream};
+  for (std::size_t w = 0; w < weights_.size(); ++w) weights_[w] = even(task.word(w));
+}
+
+std::vector<float> VectorTask::vector(std::uint64_t number) const {
+  const RandomWords words{seed_, sample_stream + number};
+  std::vector<float> x(width_);
+  for (std::size_t i = 0; i < width_; ++i) x[i] = static_cast<float>(even(words.word(i)));
+  return x;
+}
+
+std::int32_t VectorTask::label(std::span<const float> x) const {
+  std::size_t best_class = 0;
   double best = 0;
-  for (std::int64_t c = 0; c < classes; ++c) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < width; ++i)
-      sum += static_cast<double>(sample.x[static_cast<std::size_t>(i)]) *
-             even(task.word(static_cast<std::uint64_t>(c * width + i)));
+  for (std::size_t c = 0; c * looked_at_ < weights_.size(); ++c) {
+    const double* weights = weights_.data() + c * looked_at_;
+    const double sum = std::inner_product(weights, weights + looked_at_, x.begin(), 0.0);
     if (c > 0 && sum <= best) continue;
     best = sum;
-    sample.label = static_cast<std::int32_t>(c);
+    best_class = c;
   }
+  return static_cast<std::int32_t>(best_class);
+}
+
+VectorSample VectorTask::sample(std::uint64_t number) const {
+  VectorSample sample{.x = vector(number)};
+  sample.label = label(sample.x);
   return sample;
 }
 
@@ -86,10 +106,10 @@ std::vector<std::int32_t> draw_sequence(std::uint64_t seed, std::uint64_t number
 void fill_batch(const BoundStep& step, const Workload& workload, const TrainingNumbers& numbers,
                 std::uint64_t number, const RankMemory& memory) {
   const bool has_sequences = workload.sample == SampleKind::sequence;
-  const std::int64_t inputs =
-      has_sequences ? 0 : std::get<Dense>(workload.layers.front().shape).inputs;
-  const std::int64_t classes =
-      has_sequences ? 0 : std::get<Dense>(workload.layers.back().shape).outputs;
+  std::optional<VectorTask> task;
+  if (!has_sequences)
+    task.emplace(numbers.seed, std::get<Dense>(workload.layers.front().shape).inputs,
+                 std::get<Dense>(workload.layers.back().shape).outputs);
   const std::int64_t global = step.loss_count / (has_sequences ? step.feeds.front().width : 1);
   for (const Feed& feed : step.feeds) {
     const std::span<std::byte> bytes = memory(feed.rank, feed.slice);
@@ -104,12 +124,11 @@ void fill_batch(const BoundStep& step, const Workload& workload, const TrainingN
         std::copy_n(tokens.begin() + (feed.kind == FeedKind::targets ? 1 : 0), feed.width,
                     target.begin() + i * feed.width);
       } else {
-        const VectorSample drawn = draw_vector(numbers.seed, sample, inputs, classes);
+        const std::vector<float> x = task->vector(sample);
         if (feed.kind == FeedKind::vectors)
-          std::copy(drawn.x.begin(), drawn.x.end(),
-                    numbers_in<float>(bytes).begin() + i * feed.width);
+          std::copy(x.begin(), x.end(), numbers_in<float>(bytes).begin() + i * feed.width);
         else
-          numbers_in<std::int32_t>(bytes)[static_cast<std::size_t>(i)] = drawn.label;
+          numbers_in<std::int32_t>(bytes)[static_cast<std::size_t>(i)] = task->label(x);
       }
     }
   }

@@ -47,8 +47,19 @@ struct VectorSample {
   std::vector<float> x;
   std::int32_t label = 0;
 };
-VectorSample draw_vector(std::uint64_t seed, std::uint64_t number, std::int64_t width,
-                         std::int64_t classes);
+/// Labels are the largest of `classes` sums that a sample's first numbers have with drawn weights.
+class VectorTask {
+ public:
+  VectorTask(std::uint64_t seed, std::int64_t width, std::int64_t classes);
+  std::vector<float> vector(std::uint64_t number) const;
+  std::int32_t label(std::span<const float> x) const;
+  VectorSample sample(std::uint64_t number) const;
+
+ private:
+  std::uint64_t seed_;
+  std::size_t width_, looked_at_;
+  std::vector<double> weights_;  // by class, then place
+};
 /// `length` + 1 tokens: inputs are all but the last, targets all but the first.
 std::vector<std::int32_t> draw_sequence(std::uint64_t seed, std::uint64_t number,
                                         std::int64_t length, std::int64_t words);

@@ -43,7 +43,7 @@ class PlainTraining {
       const std::uint64_t seed = training_.numbers.seed;
       PlainModel model{training_.model, leaves, tape, masks(k)};
       const ScalarTape::Scalar root =
-          is_mlp ? model.mlp(draw_vector(seed, k, inputs(), classes()))
+          is_mlp ? model.mlp(VectorTask(seed, inputs(), classes()).sample(k))
                  : model.transformer(
                        draw_sequence(seed, k, length, training_.model.transformer.vocabulary));
       loss += weight * tape.value(root);
