@@ -45,7 +45,7 @@ Figure curve_of(const BenchReport& report, bool shows_time) {
                            "number of ranks; colours are the algorithms chosen.";
   plot.x_name = "size (B)";
   plot.y_name = shows_time ? "time (us)" : "bus bandwidth (GB/s)";
-  plot.x_log = true;
+  plot.x_log = plot.x_is_binary = true;
   plot.y_log = shows_time;
   plot.x_text = size_text;
   const auto value = [&](const BenchRow& row) {

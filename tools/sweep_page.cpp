@@ -27,9 +27,9 @@ std::string words_of(const std::vector<Axis>& axes, std::size_t point) {
 
 std::string tip_of(const SweepReport& report, std::size_t p) {
   const SweepPoint& point = report.points[p];
-  return fmt::format("{}: {}, {:.4g} samples/s, MFU {:.1f} %, {:.1f} GiB{}",
-                     words_of(report.axes, p), readable(point.step), point.samples_per_second,
-                     100 * point.mfu, gibibytes(point.peak), point.fits ? "" : ", does not fit");
+  return fmt::format("{}: {}, {} samples/s, MFU {:.1f} %, {:.1f} GiB{}", words_of(report.axes, p),
+                     readable(point.step), grouped(point.samples_per_second, 2), 100 * point.mfu,
+                     gibibytes(point.peak), point.fits ? "" : ", does not fit");
 }
 
 bool is_predicted(const SweepPoint& point) { return point.status == SweepPoint::Status::predicted; }
@@ -79,8 +79,8 @@ Figure scaling(const std::vector<ScalingCurve>& curves, bool shows_efficiency) {
       const double rate = sample.samples / sample.step.seconds().count();
       line.points.push_back(
           {static_cast<double>(sample.ranks), shows_efficiency ? sample.efficiency : rate,
-           fmt::format("{} ranks: {}, {:.4g} samples/s, speedup {:.3g}, efficiency {:.1f} %{}",
-                       sample.ranks, readable(sample.step), rate, sample.speedup,
+           fmt::format("{} ranks: {}, {} samples/s, speedup {:.3g}, efficiency {:.1f} %{}",
+                       sample.ranks, readable(sample.step), grouped(rate, 2), sample.speedup,
                        100 * sample.efficiency, sample.fits ? "" : ", does not fit"),
            !sample.fits});
     }
@@ -110,7 +110,7 @@ PageTable best_points(const SweepReport& report) {
     const std::vector<std::size_t> at = coordinates_of(report.axes, p);
     for (std::size_t a = 0; a < at.size(); ++a) row.push_back(report.axes[a].values[at[a]]);
     row.insert(row.end(),
-               {readable(point.step), fmt::format("{:.4g}", point.samples_per_second),
+               {readable(point.step), grouped(point.samples_per_second, 2),
                 fmt::format("{:.1f} %", 100 * point.mfu),
                 fmt::format("{:.1f} %", 100 * point.bubble_fraction),
                 fmt::format("{:.1f}", gibibytes(point.peak)), point.fits ? "yes" : "no"});
@@ -139,7 +139,7 @@ std::string sweep_page(const SweepReport& report) {
     const SweepPoint& point = report.points[best];
     page.cards.push_back({"best step", readable(point.step), words_of(report.axes, best)});
     page.cards.push_back({"best MFU", fmt::format("{:.1f} %", 100 * point.mfu),
-                          fmt::format("{:.4g} samples/s", point.samples_per_second)});
+                          grouped(point.samples_per_second, 2) + " samples/s"});
   }
   page.tables.push_back(best_points(report));
   const std::vector<ScalingCurve> curves = scaling_curves(report.axes, report.points);

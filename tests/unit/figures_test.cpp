@@ -114,6 +114,9 @@ TEST(Axes, TicksAreRound) {
   EXPECT_EQ(round_ticks(0, 1, 5), (std::vector<double>{0, 0.2, 0.4, 0.2 * 3, 0.8, 1}));
   EXPECT_EQ(round_ticks(0, 964, 9).back(), 800);
   EXPECT_EQ(log_ticks(1, 1e6).size(), 7u);
+  EXPECT_EQ(binary_ticks(8, 64, 8), (std::vector<double>{8, 16, 32, 64}));
+  EXPECT_EQ(binary_ticks(7, 0x1p33, 8),
+            (std::vector<double>{32, 1024, 32768, 0x1p20, 0x1p25, 0x1p30}));
   EXPECT_EQ(short_number(1.5e9), "1.5G");
   EXPECT_EQ(short_number(0), "0");
   const Scale scale = log_scale(1, 100, 0, 100);

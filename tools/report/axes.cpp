@@ -56,6 +56,18 @@ std::vector<double> log_ticks(double low, double high) {
   return ticks;
 }
 
+std::vector<double> binary_ticks(double low, double high, std::size_t count) {
+  const double first = std::ceil(std::log2(low * 0.9999));
+  const double last = std::floor(std::log2(high * 1.0001));
+  double step = 1;
+  for (const double wider : {2.0, 5.0, 10.0})
+    if (last - first > step * static_cast<double>(count)) step = wider;
+  std::vector<double> ticks;
+  for (double e = std::ceil(first / step) * step; e <= last; e += step)
+    ticks.push_back(std::exp2(e));
+  return ticks;
+}
+
 double Scale::operator()(double value) const {
   const double part =
       logarithmic ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
@@ -63,6 +75,7 @@ double Scale::operator()(double value) const {
 }
 
 std::vector<double> Scale::ticks(std::size_t about) const {
+  if (is_binary) return binary_ticks(low, high, about);
   return logarithmic ? log_ticks(low, high) : round_ticks(low, high, about);
 }
 

@@ -14,11 +14,15 @@ std::vector<double> round_ticks(double low, double high, std::size_t count);
 /// Powers of ten within the range, with 2 and 5 between them where it is short.
 std::vector<double> log_ticks(double low, double high);
 
+/// About `count` powers of two within the range, equally far apart: for sizes in bytes.
+std::vector<double> binary_ticks(double low, double high, std::size_t count);
+
 /// One direction of a plot: values to pixels, linear or logarithmic.
 struct Scale {
   double low = 0, high = 1;   // of values, low < high
   double begin = 0, end = 1;  // of pixels
   bool logarithmic = false;   // then low > 0
+  bool is_binary = false;     // logarithmic, with ticks at powers of two
   double operator()(double value) const;
   std::vector<double> ticks(std::size_t about) const;
 };

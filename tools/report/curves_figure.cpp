@@ -70,12 +70,11 @@ Figure curves_figure(const CurvesPlot& plot, const FigureSize& size) {
     entries.push_back({series(c), plot.curves[c].name});
   const Legend legend(std::move(entries), left, size.width);
   const double top = legend.height() + 6, bottom = top + height - below;
-  const PlotFrame frame{scale_of(x, plot.x_log, left, size.width - right_margin),
-                        scale_of(y, plot.y_log, bottom, top),
-                        plot.x_name,
-                        plot.y_name,
-                        plot.x_text,
-                        plot.y_text};
+  Scale along = scale_of(x, plot.x_log, left, size.width - right_margin);
+  along.is_binary = plot.x_is_binary;
+  const PlotFrame frame{along,       scale_of(y, plot.y_log, bottom, top),
+                        plot.x_name, plot.y_name,
+                        plot.x_text, plot.y_text};
   Svg svg(size.width, bottom + below);
   legend.draw(svg);
   draw_axes(svg, frame);

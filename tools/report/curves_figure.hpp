@@ -25,6 +25,7 @@ struct CurvesPlot {
   std::string name, title, description;  // of the figure
   std::string x_name, y_name;
   bool x_log = false, y_log = false;
+  bool x_is_binary = false;  // x_log, with ticks at powers of two
   std::string (*x_text)(double) = short_number;
   std::string (*y_text)(double) = short_number;
   double y_most = 0;  // what the axis reaches at least
