@@ -3,7 +3,7 @@
 // published steps, and `band` is what is left of them (tools/README.md has the command).
 #include "sim/framework.hpp"
 
-#include <iterator>
+#include <array>
 
 namespace rehearse {
 
@@ -20,6 +20,55 @@ constexpr Fused eager{.norm = false,
                       .rope = false,
                       .accumulation = false};
 
+// Element-wise kernels of its own for everything but the sum of gradients.
+constexpr Fused all_but_sums{.accumulation = false};
+
+// Recipes: ddp.overlap_grad_reduce, overlap_param_gather, grad_reduce_in_fp32 = False;
+// Transformer Engine with cuDNN's attention.
+constexpr Framework nemo(std::string_view name) {
+  return {.name = name,
+          .launch = 60_us,
+          .band = {0.94, 1.1},
+          .overlap_grad_reduce = true,
+          .overlap_param_gather = true};
+}
+
+// Megatron-LM's kernels under DeepSpeed's engine.
+constexpr Framework megatron_deepspeed(std::string_view name) {
+  return {.name = name,
+          .launch = 57400_ns,
+          .fused = all_but_sums,
+          .tensor_overlap = TensorOverlap::none,
+          .band = {0.89, 1.16},
+          .dropout = 0.1};
+}
+
+// ZeRO-3 gathers ahead of use (overlap_comm is on for stage 3), reduces in the step's type.
+constexpr Framework megatron_zero3(std::string_view name) {
+  Framework framework = megatron_deepspeed(name);
+  framework.overlap_grad_reduce = framework.overlap_param_gather = true;
+  return framework;
+}
+
+constexpr Framework megatron_zero1(std::string_view name) {
+  Framework framework = megatron_deepspeed(name);
+  framework.fp32_gradients = true;
+  return framework;
+}
+
+// FSDP2 prefetches; mixed_precision_reduce = float32.
+constexpr Framework torchtitan(std::string_view name, Fused fused) {
+  return {.name = name,
+          .launch = 60_us,
+          .fused = fused,
+          .tensor_overlap = TensorOverlap::none,
+          .flash = 2,
+          .band = {0.84, 1.15},
+          .overlap_grad_reduce = true,
+          .overlap_param_gather = true,
+          .fp32_gradients = true};
+}
+
 constexpr Framework aa_scaling(std::string_view name, Fused fused, std::uint8_t flash) {
   return {.name = name,
           .launch = 60_us,
@@ -29,7 +78,7 @@ constexpr Framework aa_scaling(std::string_view name, Fused fused, std::uint8_t 
           .band = {0.91, 1.3}};
 }
 
-constexpr Framework table[] = {
+constexpr std::array<Framework, framework_count> table{{
     {.name = "none", .band = {0.89, 1.19}},
     // arguments.py: overlap_grad_reduce off; bf16 turns accumulate_allreduce_grads_in_fp32 on;
     // hidden_dropout 0.1. Kernels of apex and its own (megatron/fused_kernels). Under sequence
@@ -41,34 +90,10 @@ constexpr Framework table[] = {
      .band = {0.92, 1.19},
      .fp32_gradients = true,
      .dropout = 0.1},
-    // ZeRO-3 gathers ahead of use (overlap_comm is on for stage 3), reduces in the step's type.
-    {.name = "megatron-lm+deepspeed",
-     .launch = 57400_ns,
-     .fused = {.accumulation = false},
-     .tensor_overlap = TensorOverlap::none,
-     .band = {0.89, 1.16},
-     .overlap_grad_reduce = true,
-     .overlap_param_gather = true,
-     .dropout = 0.1},
-    {.name = "megatron-deepspeed",
-     .launch = 57400_ns,
-     .fused = {.accumulation = false},
-     .tensor_overlap = TensorOverlap::none,
-     .band = {0.89, 1.16},
-     .fp32_gradients = true,
-     .dropout = 0.1},
-    // Recipes: ddp.overlap_grad_reduce, overlap_param_gather, grad_reduce_in_fp32 = False;
-    // Transformer Engine with cuDNN's attention.
-    {.name = "nemo",
-     .launch = 60_us,
-     .band = {0.94, 1.1},
-     .overlap_grad_reduce = true,
-     .overlap_param_gather = true},
-    {.name = "megatron-bridge",
-     .launch = 60_us,
-     .band = {0.94, 1.1},
-     .overlap_grad_reduce = true,
-     .overlap_param_gather = true},
+    megatron_zero3("megatron-lm+deepspeed"),
+    megatron_zero1("megatron-deepspeed"),
+    nemo("nemo"),
+    nemo("megatron-bridge"),
     // FSDP prefetches; its mixed precision PURE reduces in bf16, DEFAULT in fp32 (`variant`). MPT
     // has no biases (no_bias) and PyTorch's layer norm in 16 bits.
     {.name = "llm-foundry",
@@ -79,26 +104,9 @@ constexpr Framework table[] = {
      .overlap_grad_reduce = true,
      .overlap_param_gather = true,
      .biases = false},
-    // FSDP2 prefetches; mixed_precision_reduce = float32.
-    {.name = "torchtitan",
-     .launch = 60_us,
-     .fused = eager,
-     .tensor_overlap = TensorOverlap::none,
-     .flash = 2,
-     .band = {0.84, 1.15},
-     .overlap_grad_reduce = true,
-     .overlap_param_gather = true,
-     .fp32_gradients = true},
+    torchtitan("torchtitan", eager),
     // torch.compile: Triton kernels for the chains of element-wise ones.
-    {.name = "torchtitan-compile",
-     .launch = 60_us,
-     .fused = {.accumulation = false},
-     .tensor_overlap = TensorOverlap::none,
-     .flash = 2,
-     .band = {0.84, 1.15},
-     .overlap_grad_reduce = true,
-     .overlap_param_gather = true,
-     .fp32_gradients = true},
+    torchtitan("torchtitan-compile", all_but_sums),
     // zero1 config: overlap_sync_grad = True, overlap_sync_param = False; bf16 gradients.
     {.name = "internevo",
      .launch = 5_us,
@@ -126,18 +134,18 @@ constexpr Framework table[] = {
                 .rope = false,
                 .accumulation = false},
                2),
-};
+}};
+static_assert(!table.back().name.empty());
 
 }  // namespace
 
-static_assert(std::size(table) == framework_count);
-
 std::span<const Framework, framework_count> frameworks() { return table; }
 
-constexpr std::string_view framework_words[framework_count] = {
-    table[0].name,  table[1].name,  table[2].name,  table[3].name,  table[4].name,
-    table[5].name,  table[6].name,  table[7].name,  table[8].name,  table[9].name,
-    table[10].name, table[11].name, table[12].name, table[13].name, table[14].name};
+constexpr std::array<std::string_view, framework_count> framework_words = [] {
+  std::array<std::string_view, framework_count> words;
+  for (std::size_t i = 0; i < framework_count; ++i) words[i] = table[i].name;
+  return words;
+}();
 
 const Framework* find_framework(std::string_view name) {
   for (const Framework& framework : table)

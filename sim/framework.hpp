@@ -1,8 +1,9 @@
 // Training frameworks as small sets of choices: which kernels they fuse, what they let run side by
-// side, what a launch costs their host, what they keep in memory. A scenario names one; with none
-// every kernel is fused and the host is never waited for.
+// side, what a launch costs their host. A scenario names one; with none every kernel is fused and
+// the host is never waited for.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,8 +36,6 @@ struct Framework {
   TensorOverlap tensor_overlap = TensorOverlap::all;
   /// Of flash attention: 1, 2, or 3 for kernels of the device's own generation (FA 3, cuDNN).
   std::uint8_t flash = 3;
-  // Beside what a step needs: CUDA's and NCCL's own memory, and what the allocator cannot use.
-  Bytes memory;
   StepBand band;  // of its published steps
   // What it does unless it is told otherwise.
   bool overlap_grad_reduce = false, overlap_param_gather = false;
@@ -49,7 +48,7 @@ struct Framework {
 inline constexpr std::size_t framework_count = 15;
 std::span<const Framework, framework_count> frameworks();
 /// Their names, in the same order.
-extern const std::string_view framework_words[framework_count];
+extern const std::array<std::string_view, framework_count> framework_words;
 /// Null when it is not in the table.
 const Framework* find_framework(std::string_view name);
 

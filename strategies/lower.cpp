@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "sim/framework.hpp"
 #include "strategies/data_parallel.hpp"
 #include "strategies/gradient_compression.hpp"
 #include "strategies/local_sgd.hpp"
@@ -31,8 +30,6 @@ class Lowering {
     // The 16-bit copies that casts make of weights are there from forward to backward.
     for (std::uint32_t r = 0; r < schedule_.ranks.size() && plan_.scenario.training.autocast; ++r)
       out_.hold(r, MemoryKind::buffers, Bytes{2 * parameters_of(plan_, r)});
-    for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r)
-      out_.hold(r, MemoryKind::buffers, frameworks()[plan_.scenario.training.framework].memory);
     for (std::size_t step = simulated_steps(plan_.scenario); step > 0; --step) run_step();
     return out_.finish();
   }

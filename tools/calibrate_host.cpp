@@ -46,11 +46,6 @@ class HostCalibrator {
   }
 
  private:
-  template <class... Args>
-  void note(fmt::format_string<Args...> format, Args&&... args) {
-    profile_.notes.push_back(fmt::format(format, std::forward<Args>(args)...));
-  }
-
   // One pair of ranks for each kind of link that limits a way between two.
   void measure_links() {
     Routing routing(what_.topology);
@@ -88,7 +83,7 @@ class HostCalibrator {
     profile_.calibration.links.push_back({link.kind, rate / link.bandwidth.count(),
                                           Time::round(Seconds{latency}),
                                           Time::round(Seconds{overhead}), piece});
-    note(
+    profile_.note(
         "{} links: rank {} and rank {}, {} links apart, both directions at once: alpha {:.2f} us, "
         "beta {:.3f} GB/s (one way: {:.2f} us, {:.3f} GB/s); a message in a row {}; {} of {} sizes "
         "are outliers; median error {:.1f} %, worst {:.1f} %",
@@ -116,7 +111,7 @@ class HostCalibrator {
       progress_.show("products beside messages");
       const Slowing slowing = measure_slowing(ranks_, {256, 256, 256, 1}, message_);
       changes.communication_share = slowing.compute;
-      note(
+      profile_.note(
           "communication costs products beside it {:.0f} % of its own time alone; messages beside "
           "products lose {:.0f} % of their rate",
           100 * slowing.compute, 100 * slowing.communication);
@@ -137,7 +132,7 @@ class HostCalibrator {
     changes.memory_efficiency = std::min(1.0, rate / device.memory_bandwidth.count());
     changes.launch_overhead = Time::round(Seconds{fit.intercept});
     changes.memory_ramp = Bytes{0};
-    note(
+    profile_.note(
         "memory-bound kernels: {:.2f} GB/s a rank with all ranks at work, {:.2f} us each; median "
         "error {:.1f} %, worst {:.1f} %",
         rate * 1e-9, 1e6 * fit.intercept, 100 * fit.median_error, 100 * fit.worst_error);

@@ -104,10 +104,6 @@ class CudaCalibrator {
   }
 
  private:
-  template <class... Args>
-  void note(fmt::format_string<Args...> format, Args&&... args) {
-    profile_.notes.push_back(fmt::format(format, std::forward<Args>(args)...));
-  }
   std::vector<Bytes> sizes() const {
     std::vector<Bytes> all;
     for (Bytes size = 4_KiB; size < what_.largest; size = Bytes{16 * size.count()})
@@ -145,12 +141,12 @@ class CudaCalibrator {
         const auto source = static_cast<Rank>(a), target = static_cast<Rank>(b);
         std::vector<Sample> samples, both;
         const LineFit fit = fit_messages(source, target, false, samples);
-        note("peers: rank {} to {}: {:.2f} us, {:.3f} GB/s", a, b, 1e6 * fit.intercept,
-             1e-9 / std::max(fit.slope, 1e-15));
+        profile_.note("peers: rank {} to {}: {:.2f} us, {:.3f} GB/s", a, b, 1e6 * fit.intercept,
+                      1e-9 / std::max(fit.slope, 1e-15));
         if (a > b) continue;
         const LineFit fit_both = fit_messages(source, target, true, both);
-        note("peers: rank {} and {} at once: {:.2f} us, {:.3f} GB/s each way", a, b,
-             1e6 * fit_both.intercept, 1e-9 / std::max(fit_both.slope, 1e-15));
+        profile_.note("peers: rank {} and {} at once: {:.2f} us, {:.3f} GB/s each way", a, b,
+                      1e6 * fit_both.intercept, 1e-9 / std::max(fit_both.slope, 1e-15));
         const auto route =
             routing.route(what_.topology.device_of(source), what_.topology.device_of(target));
         if (route.empty()) continue;
@@ -165,8 +161,8 @@ class CudaCalibrator {
   void add_link(const Link& link, const LineFit& fit, std::size_t hops) {
     const double share = 1 / std::max(fit.slope, 1e-15) / link.bandwidth.count();
     if (share > 100) {
-      note("{}: {} bytes are too few to tell a bandwidth: take a greater --largest",
-           to_string(link.kind), what_.largest.count());
+      profile_.note("{}: {} bytes are too few to tell a bandwidth: take a greater --largest",
+                    to_string(link.kind), what_.largest.count());
       return;
     }
     profile_.calibration.links.push_back(
@@ -188,7 +184,7 @@ class CudaCalibrator {
     progress_.show("launches and memory");
     Program tiny;
     add_scales(tiny, Rank{0}, 4_B, in_a_row);
-    note("a kernel in a row: {}", readable(each(time_of(tiny, device_of_), in_a_row)));
+    profile_.note("a kernel in a row: {}", readable(each(time_of(tiny, device_of_), in_a_row)));
     std::vector<Sample> samples;
     for (const Bytes half : sizes()) {
       Program program;
@@ -202,7 +198,8 @@ class CudaCalibrator {
     changes.launch_overhead = Time::round(Seconds{fit.intercept});
     changes.memory_efficiency = std::min(1.0, rate / device.memory_bandwidth.count());
     changes.memory_ramp = Bytes{0};
-    note("memory-bound kernels: {:.2f} GB/s, {:.2f} us each", rate * 1e-9, 1e6 * fit.intercept);
+    profile_.note("memory-bound kernels: {:.2f} GB/s, {:.2f} us each", rate * 1e-9,
+                  1e6 * fit.intercept);
     add_rows(samples, fit);
   }
 
@@ -219,8 +216,9 @@ class CudaCalibrator {
         add_products(program, Rank{0}, {m, n, k, precision}, in_a_row);
         const Time time = each(time_of(program, device_of_), in_a_row);
         changes.measured.push_back({{precision, m, n, k, 1}, time});
-        note("gemm {}x{}x{} {}: {}, {:.3f} TFLOP/s", m, n, k, to_string(precision), readable(time),
-             2e-12 * static_cast<double>(m * n * k) / time.seconds().count());
+        profile_.note("gemm {}x{}x{} {}: {}, {:.3f} TFLOP/s", m, n, k, to_string(precision),
+                      readable(time),
+                      2e-12 * static_cast<double>(m * n * k) / time.seconds().count());
       }
   }
 
@@ -244,8 +242,8 @@ class CudaCalibrator {
       seconds[is_beside ? 1 : 0] = computing(program, executor.run(program));
     }
     changes.communication_share = std::clamp(1 - seconds[0] / seconds[1], 0.0, 0.95);
-    note("products beside messages lose {:.0f} % of their rate",
-         100 * *changes.communication_share);
+    profile_.note("products beside messages lose {:.0f} % of their rate",
+                  100 * *changes.communication_share);
   }
 
   Program all_reduces(Bytes size) const {
@@ -268,16 +266,16 @@ class CudaCalibrator {
           progress_.show(fmt::format("NCCL {} {}", algorithm, protocol));
           setenv("NCCL_ALGO", algorithm, 1);
           setenv("NCCL_PROTO", protocol, 1);
-          note("NCCL all_reduce {} {} {} B: {}", algorithm, protocol, size.count(),
-               readable(each(time_of(all_reduces(size), device_of_), in_a_row)));
+          profile_.note("NCCL all_reduce {} {} {} B: {}", algorithm, protocol, size.count(),
+                        readable(each(time_of(all_reduces(size), device_of_), in_a_row)));
         }
       for (const std::string& name : runnable_algorithms(shape, what_.topology, {})) {
         progress_.show("our " + name);
-        note("our all_reduce {} {} B: {}", name, size.count(),
-             readable(
-                 each(time_of(expand_collectives(all_reduces(size), routing, {.algorithm = name}),
-                              device_of_),
-                      in_a_row)));
+        profile_.note("our all_reduce {} {} B: {}", name, size.count(),
+                      readable(each(time_of(expand_collectives(all_reduces(size), routing,
+                                                               {.algorithm = name}),
+                                            device_of_),
+                                    in_a_row)));
       }
     }
     unsetenv("NCCL_ALGO");

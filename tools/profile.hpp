@@ -1,6 +1,8 @@
 // A calibration profile while it is made: what was fitted, and for its reader how well.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
 
@@ -18,6 +20,11 @@ struct Profile {
   Calibration calibration;
   std::vector<std::string> notes;  // lines of words
   std::vector<ProfileRow> rows;
+
+  template <class... Args>
+  void note(fmt::format_string<Args...> format, Args&&... args) {
+    notes.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
 };
 
 /// Sets the calibration's stated error to the mean of the rows'. TOML, with notes, residuals and
