@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "sim/explain.hpp"
 #include "tools/calibrated.hpp"
@@ -57,11 +58,20 @@ Figure trade_off(const SweepReport& report) {
   return curves_figure(plot);
 }
 
+/// Whether its machines are powers of two, as most are.
+bool doubles(const ScalingCurve& curve) {
+  return std::all_of(curve.samples.begin(), curve.samples.end(), [](const auto& sample) {
+    return std::has_single_bit(static_cast<std::uint64_t>(sample.ranks));
+  });
+}
+
 Figure scaling(const std::vector<ScalingCurve>& curves, bool shows_efficiency) {
   CurvesPlot plot{.name = shows_efficiency ? "efficiency" : "scaling",
                   .title = shows_efficiency ? "Scaling efficiency" : "Scaling: throughput"};
   plot.x_name = "ranks";
   plot.x_log = true;
+  plot.x_is_binary = std::all_of(curves.begin(), curves.end(), doubles);
+  plot.x_text = [](double ranks) { return grouped(ranks, 0); };
   plot.y_log = !shows_efficiency;
   plot.y_most = shows_efficiency ? 1 : 0;
   plot.y_name = shows_efficiency ? "efficiency" : "samples/s";

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "tools/teach_amount.hpp"
+#include "tools/teach_numbers.hpp"
 #include "topology/fields.hpp"
 
 namespace rehearse {
@@ -60,15 +61,19 @@ std::vector<std::string> texts_of(Fields& fields, std::string_view key, Problems
   return texts;
 }
 
-void read_values(const Value* table, Lesson& lesson, Problems& problems) {
-  if (table == nullptr || table->table() == nullptr) return;
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+Texts read_texts(const Value* table, std::string_view what, Problems& problems) {
+  Texts texts;
+  if (table == nullptr || table->table() == nullptr) return texts;
   for (const Member& member : *table->table()) {
     const Value& value = member.value.front();
     if (value.text() == nullptr)
-      problems.push_back({value.place, "a value is a formula, in quotes"});
+      problems.push_back({value.place, fmt::format("{}, in quotes", what)});
     else
-      lesson.values.emplace_back(member.key, *value.text());
+      texts.emplace_back(member.key, *value.text());
   }
+  return texts;
 }
 
 void read_curve(const Value* table, Lesson& lesson, Problems& problems) {
@@ -93,7 +98,11 @@ void read_front(const Value& front, Lesson& lesson, Problems& problems) {
   lesson.draws_pipeline = fields.flag("pipeline").value_or(false);
   lesson.controls = texts_of(fields, "controls", problems);
   read_curve(fields.table("curve"), lesson, problems);
-  read_values(fields.table("values"), lesson, problems);
+  lesson.values = read_texts(fields.table("values"), "a value is a formula", problems);
+  lesson.says =
+      read_texts(fields.table("says"), "what a number is of the run, is a formula", problems);
+  lesson.plain =
+      read_texts(fields.table("plain"), "why no run tells a number, is a text", problems);
   fields.finish();
   try {
     unit(lesson.unit);
@@ -197,6 +206,7 @@ void check(const Lesson& lesson, Problems& problems) {
       problems.push_back({lesson.place, fmt::format("'{}' does not say 'A < B'", claim)});
   for (const auto* part : {&lesson.idea, &lesson.question, &lesson.reveal})
     for (const LessonBlock& block : *part) check_block(block, lesson, problems);
+  check_numbers(lesson, problems);
 }
 
 }  // namespace

@@ -39,6 +39,8 @@ struct Lesson {
   LessonCurve curve;                                        // empty axis: none
   std::vector<std::string> controls;                        // of the lab, as axes: "mbs=1,2,4"
   std::vector<std::pair<std::string, std::string>> values;  // name and formula, in file order
+  std::vector<std::pair<std::string, std::string>> says;   // "eight times": what that is of the run
+  std::vector<std::pair<std::string, std::string>> plain;  // "two neighbours": why no run tells it
   Place place;
 
   std::string_view number() const { return std::string_view{name}.substr(0, 2); }

@@ -6,9 +6,7 @@
 #include <algorithm>
 
 #include "sim/error.hpp"
-#include "sim/shaped_roofline.hpp"
 #include "strategies/check_scenario.hpp"
-#include "strategies/predictor.hpp"
 #include "strategies/server_run.hpp"
 #include "strategies/step_average.hpp"
 #include "strategies/step_times.hpp"
@@ -83,6 +81,20 @@ Amount mean_of_seeds(const LessonRun& run) {
       step_times(run.loaded.scenario, run.loaded.workload, run.loaded.topology, cost, 1).mean());
 }
 
+/// All-reduces of a step that rank 0 takes part in.
+Amount reductions(const LessonRun& run) {
+  const ShapedRoofline cost;
+  StepPredictor predictor(run.loaded.topology, cost);
+  const StepProgram step = predictor.whole_program(run.loaded.scenario, run.loaded.workload);
+  std::size_t sum = 0;
+  for (const Program::Op& op : step.program.ops()) {
+    if (op.kind != WorkKind::collective) continue;
+    const Collective& collective = step.program.collective(op);
+    sum += collective.kind == CollectiveKind::all_reduce && collective.group.front() == Rank{0};
+  }
+  return count(sum);
+}
+
 struct Measured {
   std::string_view name;
   Amount (*of)(const LessonRun&);
@@ -109,6 +121,7 @@ constexpr Measured measured[] = {
     {"tensor", [](Run r) { return count(r.told.tensor); }},
     {"pipeline", [](Run r) { return count(r.told.pipeline); }},
     {"data", [](Run r) { return count(r.told.data); }},
+    {"context", [](Run r) { return count(r.told.context); }},
     {"microbatches", [](Run r) { return count(r.told.microbatches); }},
     {"chunks", [](Run r) { return count(r.loaded.scenario.parallelism.virtual_pipeline); }},
     {"roles", [](Run r) { return count(r.told.roles.size()); }},
@@ -160,6 +173,9 @@ constexpr Measured measured[] = {
        return Amount{target_of(r).days * 86400, second};
      }},
     {"noise_scale", [](Run r) { return count(target_of(r).noise_scale); }},
+    {"servers", [](Run r) { return count(r.loaded.scenario.parameter_server.servers); }},
+    {"server_steps", [](Run r) { return count(r.loaded.scenario.parameter_server.steps); }},
+    {"reductions", reductions},
     {"updates_per_second",
      [](Run r) {
        return Amount{servers_of(r).updates_per_second, per_second};
@@ -191,21 +207,34 @@ std::vector<std::string> joined(std::vector<std::string> first,
 
 }  // namespace
 
+StepPredictor& Predictors::on(const Topology& topology) {
+  constexpr std::size_t most = 6;  // some MB each, with what they remember
+  const auto known = std::find_if(latest_.begin(), latest_.end(),
+                                  [&](const auto& one) { return one->topology == topology; });
+  if (known != latest_.end()) {
+    std::rotate(latest_.begin(), known, known + 1);
+  } else {
+    latest_.insert(latest_.begin(), std::make_unique<One>(topology));
+    if (latest_.size() > most) latest_.pop_back();
+  }
+  return latest_.front()->predictor;
+}
+
 LessonRun run_lesson(std::string_view toml, const std::string& file,
-                     const std::vector<std::string>& sets) {
+                     const std::vector<std::string>& sets, Predictors& predictors) {
   LessonRun run{.loaded = parse_scenario(toml, file, sets)};
   LoadedScenario& loaded = run.loaded;
   check_scenario(loaded);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
-  const ShapedRoofline cost;
   if (loaded.scenario.parameter_server.servers > 0) {
+    const ShapedRoofline cost;
     ServerAnswer answer =
         predict_servers(loaded.scenario, loaded.workload, loaded.topology, cost, true);
     run.told = std::move(answer.prediction);
     run.servers = std::move(answer.report);
     run.average = run.told.step;
   } else {
-    StepPredictor predictor(loaded.topology, cost);
+    StepPredictor& predictor = predictors.on(loaded.topology);
     run.told = predictor.quick(loaded.scenario, loaded.workload);
     const std::optional<AverageStep> average =
         average_step(loaded.scenario, loaded.workload, run.told.step, predictor);
@@ -215,12 +244,15 @@ LessonRun run_lesson(std::string_view toml, const std::string& file,
   return run;
 }
 
-LessonRuns::LessonRuns(std::string toml, std::string file, std::vector<std::string> sets)
-    : toml_{std::move(toml)}, file_{std::move(file)}, sets_{std::move(sets)} {}
+LessonRuns::LessonRuns(std::string toml, std::string file, std::vector<std::string> sets,
+                       Predictors* lent)
+    : toml_{std::move(toml)}, file_{std::move(file)}, sets_{std::move(sets)}, lent_{lent} {}
 
 const LessonRun& LessonRuns::run(const std::vector<std::string>& with) {
   std::unique_ptr<LessonRun>& known = runs_[with];
-  if (!known) known = std::make_unique<LessonRun>(run_lesson(toml_, file_, joined(sets_, with)));
+  Predictors& predictors = lent_ == nullptr ? own_ : *lent_;
+  if (!known)
+    known = std::make_unique<LessonRun>(run_lesson(toml_, file_, joined(sets_, with), predictors));
   return *known;
 }
 

@@ -30,10 +30,11 @@ std::string times_too(double ratio) {
 
 }  // namespace
 
-LessonSheet::LessonSheet(const Lesson& lesson, std::vector<std::string> sets)
+LessonSheet::LessonSheet(const Lesson& lesson, std::vector<std::string> sets, Predictors* lent)
     : lesson_{lesson},
       sets_{std::move(sets)},
-      runs_{lesson.scenario, lesson.scenario_file, sets_} {}
+      lent_{lent},
+      runs_{lesson.scenario, lesson.scenario_file, sets_, lent} {}
 
 Amount LessonSheet::value(std::string_view name) {
   const auto known = known_.find(name);
@@ -42,27 +43,24 @@ Amount LessonSheet::value(std::string_view name) {
     if (word != name) continue;
     if (++depth_ > deepest)
       throw InputError(lesson_.place, fmt::format("value '{}' is made of itself", name));
-    const Amount amount = at_place(lesson_.place, [&, &formula = formula] {
-      return evaluate(formula, [this](std::string_view what, const std::vector<std::string>& with) {
-        return meaning(what, with);
-      });
-    });
+    const Amount amount = of(formula);
     --depth_;
     return known_.emplace(name, amount).first->second;
   }
   throw InputError(lesson_.place, fmt::format("there is no value '{}'", name));
 }
 
-bool LessonSheet::holds(std::string_view claim) {
-  const auto side = [this](std::string_view formula) {
-    return at_place(lesson_.place, [&] {
-      return evaluate(formula, [this](std::string_view what, const std::vector<std::string>& with) {
-        return meaning(what, with);
-      });
+Amount LessonSheet::of(std::string_view formula) {
+  return at_place(lesson_.place, [&] {
+    return evaluate(formula, [this](std::string_view what, const std::vector<std::string>& with) {
+      return meaning(what, with);
     });
-  };
+  });
+}
+
+bool LessonSheet::holds(std::string_view claim) {
   const std::size_t less = claim.find('<');
-  const Amount left = side(claim.substr(0, less)), right = side(claim.substr(less + 1));
+  const Amount left = of(claim.substr(0, less)), right = of(claim.substr(less + 1));
   if (!(left.dimensions == right.dimensions))
     throw InputError(lesson_.place, fmt::format("'{}' compares different things", claim));
   return left.value < right.value;
@@ -126,7 +124,7 @@ Amount LessonSheet::at_point(const std::string& at) {
     sets.push_back(curve_axis(lesson_.curve).name + "=" + at);
   for (std::size_t mark = formula.find('@'); mark != std::string::npos; mark = formula.find('@'))
     formula.replace(mark, 1, at);
-  LessonSheet there(lesson_, std::move(sets));
+  LessonSheet there(lesson_, std::move(sets), lent_);
   return evaluate(formula, [&](std::string_view what, const std::vector<std::string>& with) {
     return there.meaning(what, with);
   });

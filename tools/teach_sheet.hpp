@@ -32,11 +32,14 @@ CurveAxis curve_axis(const LessonCurve& curve);
 
 class LessonSheet {
  public:
-  /// The lesson must outlive it.
-  explicit LessonSheet(const Lesson& lesson, std::vector<std::string> sets = {});
+  /// The lesson must outlive it, and so must predictors that are lent.
+  explicit LessonSheet(const Lesson& lesson, std::vector<std::string> sets = {},
+                       Predictors* lent = nullptr);
 
   Amount value(std::string_view name);
   Amount answer() { return value(lesson_.answer); }
+  /// Of any formula over the lesson's values and measured quantities.
+  Amount of(std::string_view formula);
   /// Whether one of the lesson's claims, "A < B", is true.
   bool holds(std::string_view claim);
   /// The text with its placeholders filled: {step}, {bubble in %}.
@@ -54,6 +57,7 @@ class LessonSheet {
 
   const Lesson& lesson_;
   std::vector<std::string> sets_;
+  Predictors* lent_;
   LessonRuns runs_;
   std::map<std::string, Amount, std::less<>> known_;
   std::size_t depth_ = 0;

@@ -128,8 +128,9 @@ std::optional<std::size_t> CollectiveChooser::taken(std::span<const Candidate> a
   return first;
 }
 
-// None can be quicker than the link that carries most of its bytes: who could not win by that is
-// not simulated. Of several that are equally quick the first is taken, as in `at`.
+// None can be quicker than the link that carries most of its bytes, nor than its longest chain of
+// transfers: who could not win by that is not simulated. Of several that are equally quick the
+// first is taken, as in `at`.
 Candidate CollectiveChooser::best(Bytes size, Executor& engine) {
   const std::vector<Candidate> all = candidates(size);
   if (const auto first = taken(all, size)) return again(all[*first], size, engine);
@@ -139,8 +140,13 @@ Candidate CollectiveChooser::best(Bytes size, Executor& engine) {
   };
   std::vector<Hope> hopes;
   const Time second = Time::round(Seconds{1});
-  for (std::size_t i = 0; i < all.size(); ++i)
-    hopes.push_back({rehearsal(all[i].algorithm).busiest(size, all[i].protocol, second).load, i});
+  for (std::size_t i = 0; i < all.size() && all.size() > 1; ++i) {
+    const CollectiveRehearsal& how = rehearsal(all[i].algorithm);
+    hopes.push_back({std::max(how.busiest(size, all[i].protocol, second).load,
+                              how.least(size, all[i].protocol).time.seconds().count()),
+                     i});
+  }
+  if (hopes.empty()) hopes.push_back({0, 0});
   std::stable_sort(hopes.begin(), hopes.end(),
                    [](const Hope& a, const Hope& b) { return a.least < b.least; });
   std::optional<std::size_t> first;

@@ -28,10 +28,6 @@ std::size_t distinct(const std::vector<Colour>& colours) {
   return std::unordered_set<Colour>(colours.begin(), colours.end()).size();
 }
 
-std::uint64_t stream_key(const Hop& hop) {
-  return static_cast<std::uint64_t>(index(hop.owner())) << 16 | hop.lane;
-}
-
 /// Numbers the lanes of ranks, stage by stage: the order of hops on a lane matters within a stage;
 /// a later stage waits for the earlier ones at its ends anyway.
 struct Lanes {

@@ -142,6 +142,12 @@ bool speaks_ll128(const NcclGraph& graph) {
   return graph.nvlink && graph.sm >= 70 && graph.sm != 75 && graph.sm != 86 && graph.sm != 89;
 }
 
+// NCCL knows what a card says of itself, not that the host's sockets reach less than half of it.
+double rate_as_told(const Link& link) {
+  const double reached = link.bandwidth.count(), rated = link.rated.count();
+  return link.kind == LinkKind::network && reached < rated / 2 ? rated : reached;
+}
+
 // Of a GPU that nobody knows, Ampere's; AMD's are as late as Hopper.
 int capability_of(const Topology& topology, DeviceId gpu) {
   const std::size_t which = topology[gpu].accelerator;
@@ -168,7 +174,7 @@ NcclGraph nccl_graph(const CollectiveShape& shape, const Topology& topology) {
     gpus += device.kind == DeviceKind::gpu && device.node == node;
   for (const Link& link : topology.links()) {
     const Device& source = topology[link.source];
-    const double rate = link.bandwidth.count() * 1e-9;
+    const double rate = rate_as_told(link) * 1e-9;
     if (link.source == gpu && link.kind == LinkKind::nvlink) nvlink += rate;
     if (link.source == gpu && link.kind == LinkKind::pcie) pcie += rate;
     if (link.source == gpu && link.kind == LinkKind::network) network += rate;

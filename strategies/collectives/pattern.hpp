@@ -28,6 +28,11 @@ struct Hop {
   }
 };
 
+/// Hops with the same one follow one another.
+inline std::uint64_t stream_key(const Hop& hop) {
+  return static_cast<std::uint64_t>(index(hop.owner())) << 16 | hop.lane;
+}
+
 /// Where the hops of a ring or tree run. Those that share a rank need lanes or tags of their own;
 /// with one tag and lanes `twin` apart they are channels that do the same side by side.
 struct LaneTag {

@@ -61,6 +61,15 @@ class CollectiveRehearsal {
   /// What passes on every rank before the first transfer, in every detail.
   Time launch(std::uint16_t protocol) const;
 
+  /// It cannot take less than the longest chain of its transfers, none in another's way; nor, where
+  /// that is exact, more.
+  struct Least {
+    Time time;
+    bool is_exact = false;
+    std::uint64_t transfers = 0;  // that were looked at
+  };
+  Least least(Bytes size, std::uint16_t protocol) const;
+
   /// No more transfers than this are simulated for a size.
   std::uint64_t most_transfers(Bytes size) const;
 
@@ -72,6 +81,8 @@ class CollectiveRehearsal {
   BytesPerSecond beta() const { return beta_; }
 
  private:
+  /// Whether no link is ever short.
+  bool finds_room() const;
   std::size_t pieces(Bytes size, std::uint16_t protocol) const;
   Emission::Rounds emit(Program& program, Bytes size, std::uint16_t protocol,
                         std::size_t rounds) const;
@@ -87,7 +98,7 @@ class CollectiveRehearsal {
   Detail detail_;
   Time alpha_;
   BytesPerSecond beta_{};
-  bool crosses_network_ = false;
+  bool crosses_network_ = false, has_room_ = false;
   std::map<std::pair<std::int64_t, std::uint16_t>, CollectiveResult> remembered_;
   std::mutex guard_;  // of remembered_
 };

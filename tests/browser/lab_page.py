@@ -59,6 +59,13 @@ class Native:
                                  capture_output=True, text=True, check=False, timeout=300)
         return run.stderr.strip().split("\n")
 
+    def error_of_set(self, scenario, change):
+        """What predict says of a change of this file."""
+        run = subprocess.run([self.program, "predict", scenario.name, "--set", change],
+                             cwd=scenario.parent, capture_output=True, text=True, check=False,
+                             timeout=300)
+        return run.stderr.strip().split("\n")
+
 
 class Opened:
     """A page, and everything it should not have said or asked for."""
@@ -71,6 +78,7 @@ class Opened:
         self.page.on("console", lambda said: said.type in ("error", "warning") and
                      self.complaints.append(said.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
         self.page.on("request", lambda request: self.requests.append(request.url))
 
     def go(self, place=""):

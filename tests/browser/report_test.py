@@ -5,128 +5,67 @@
 --update writes the picture of the report of 16 ranks anew: look at it before you commit it."""
 
 import base64
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from report_pages import HOSTILE, NAME, ROOT, Reports, chromium, skip, write_reports
+
 REVIEWED = ROOT / "tests" / "browser" / "report_16_ranks.jpg"
-HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'"
 
 
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(77)
-
-
-def chromium():
-    """The system's own browser; playwright's is not asked for."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if shutil.which(name):
-            return shutil.which(name)
-    return skip("there is no Chromium here (apt-get install chromium)")
-
-
-def write_reports(program, folder):
-    """One of each kind, small ones; the last one is of 1,024 GPUs."""
-    hostile = folder / "hostile.toml"
-    text = (ROOT / "scenarios" / "pipeline-bubble.toml").read_text(encoding="utf-8")
-    title = HOSTILE.replace('"', '\\"')
-    hostile.write_text(re.sub(r"(?m)^title *=.*$", lambda _: f'title = "{title}"', text),
-                       encoding="utf-8")
-    jobs = {
-        "predict": ["predict", "scenarios/tp-across-nodes.toml"],
-        "hostile": ["predict", str(hostile)],
-        "servers": ["predict", "scenarios/one-server-bottleneck.toml"],
-        "sweep": ["sweep", "scenarios/llama3-8b-one-node.toml", "--axis", "zero_stage=0..3"],
-        "scaling": ["sweep", "scenarios/resnet50-ddp.toml", "--axis", "nodes=1..4*2"],
-        "bench": ["bench", "all_reduce", "--cluster", "dgx-h100", "--nodes", "2", "-b", "1K",
-                  "-e", "64M", "-f", "8"],
-        "accuracy": ["accuracy", "scenarios/published/kernels.csv"],
-        "sixteen": ["predict", "scenarios/tp-across-nodes.toml", "--set", "nodes=2", "--set",
-                    "tp=4", "--set", "pp=4", "--set", 'title="Llama-3 70B on 16 H100"',
-                    "--no-advice"],
-        "large": ["predict", "scenarios/gpt3-175b.toml", "--no-advice"],
-    }
-    # Two steps of one scenario: what is compared is as large as what is told.
-    for name, batch in (("before", "8"), ("after", "16")):
-        trace = ["predict", "scenarios/best-bucket.toml", "--quiet", "--no-advice", "--set",
-                 f"mbs={batch}", "--trace", str(folder / f"{name}.json")]
-        subprocess.run([program, *trace], cwd=ROOT, capture_output=True, check=True, timeout=300)
-    jobs["compare"] = ["compare", str(folder / "before.json"), str(folder / "after.json")]
-    pages = {}
-    for name, words in jobs.items():
-        pages[name] = folder / f"{name}.html"
-        command = [program, *words, "--quiet", "--report", str(pages[name])]
-        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False,
-                             timeout=300)
-        assert run.returncode == 0, (command, run.stdout, run.stderr)
-    return pages
-
-
-class Opened:
-    """A report, and everything it should not have said or asked for."""
-
-    def __init__(self, browser, file, width=1280, scheme="light"):
-        self.address = file.as_uri()
-        self.page = browser.new_page(viewport={"width": width, "height": 900},
-                                     color_scheme=scheme)
-        self.complaints, self.requests = [], []
-        self.page.on("console", lambda said: said.type in ("error", "warning") and
-                     self.complaints.append(said.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append("dialog " + dialog.message))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(self.address)
-
-    def __enter__(self):
-        return self.page
-
-    def __exit__(self, kind, error, trace):
-        self.page.close()
-        if kind is None:
-            foreign = [url for url in self.requests
-                       if not url.startswith((self.address, "data:", "blob:"))]
-            assert not self.complaints, self.complaints
-            assert not foreign, foreign
-
-
-def test_every_report_opens_in_silence(browser, pages):
-    for name, file in pages.items():
-        with Opened(browser, file) as page:
+def test_every_report_opens_in_silence(reports):
+    for name in reports.files:
+        with reports.shown(name) as page:
             assert page.locator("section[data-figure] svg").count() > 0, name
             assert page.locator(".tools button").count() > 0, name
 
 
-def test_text_never_becomes_markup(browser, pages):
-    with Opened(browser, pages["hostile"]) as page:
-        assert page.inner_text("h1") == HOSTILE
-        assert page.locator("img").count() == 0
-        # Ours: one for the page, one with data for each figure that has some.
-        assert page.locator("script:not([type])").count() == 1
+def test_text_never_becomes_markup(reports):
+    """In the reports of all five commands; a dialog or an error would be a complaint."""
+    shown = {}
+    for name in (one for one in reports.files if one.startswith("hostile")):
+        with reports.shown(name) as page:
+            assert page.locator("img, main b, header b").count() == 0, name
+            # Ours: one for the page, one with data for each figure that has some.
+            assert page.locator("script:not([type])").count() == 1, name
+            assert page.locator("[onerror], [onclick], [onload]").count() == 0, name
+            text = page.evaluate("document.body.textContent + [...document.querySelectorAll("
+                                 "'[aria-label]')].map((e) => e.getAttribute('aria-label'))")
+            shown[name] = HOSTILE in text or NAME in text
+            if name in ("hostile", "hostile-sweep"):
+                assert HOSTILE in page.inner_text("h1"), page.inner_text("h1")
+    # It is there, as text: or this would test nothing.
+    assert len(shown) == 5 and all(shown.values()), shown
 
 
 def tip(page):
-    return page.inner_text(".tip") if page.locator(".tip").is_visible() else ""
+    return page.evaluate("""() => {
+      const tip = document.querySelector(".tip");
+      return tip && tip.checkVisibility() ? tip.innerText : "";
+    }""")
 
 
-def test_hover_tells_what_it_is_and_what_it_waited_for(browser, pages):
-    with Opened(browser, pages["hostile"]) as page:
+def test_hover_tells_what_it_is_and_what_it_waited_for(reports):
+    with reports.shown("hostile") as page:
         svg = page.locator("#figure-pipeline svg")
         svg.scroll_into_view_if_needed()
         box = svg.bounding_box()
-        seen = []
-        for part in range(20, 98, 3):
-            for down in range(20, 90, 6):
-                page.mouse.move(box["x"] + box["width"] * part / 100,
-                                box["y"] + box["height"] * down / 100)
-                seen.append(tip(page))
-        assert any("micro-batch" in text for text in seen), seen
-        assert any("waited for" in text for text in seen), seen
+        seen = set()
+
+        def told(words):
+            return any(words in text for text in seen)
+
+        for part, down in ((part, down) for part in range(20, 98, 3) for down in range(20, 90, 6)):
+            page.mouse.move(box["x"] + box["width"] * part / 100,
+                            box["y"] + box["height"] * down / 100)
+            seen.add(tip(page))
+            if told("micro-batch") and told("waited for"):
+                break
+        assert told("micro-batch") and told("waited for"), seen
         page.mouse.move(2, 2)
         assert tip(page) == ""
         svg = page.locator("#figure-breakdown svg")
@@ -135,8 +74,8 @@ def test_hover_tells_what_it_is_and_what_it_waited_for(browser, pages):
         assert "forward" in tip(page), tip(page)
 
 
-def test_keyboard_zooms_moves_and_reads(browser, pages):
-    with Opened(browser, pages["predict"]) as page:
+def test_keyboard_zooms_moves_and_reads(reports):
+    with reports.shown("predict", is_new=True) as page:
         frame = page.locator("#figure-timeline .frame")
         frame.focus()
         before = frame.locator("g.lanes").inner_html()
@@ -164,22 +103,28 @@ def test_keyboard_zooms_moves_and_reads(browser, pages):
         assert frame.locator("svg").get_attribute("viewBox") == whole
 
 
-def test_figures_are_saved_as_svg(browser, pages):
-    with Opened(browser, pages["predict"]) as page:
-        for name in ("pipeline", "memory"):
-            with page.expect_download() as download:
-                page.click(f"#figure-{name} >> text=Save as SVG")
-            assert download.value.suggested_filename == f"{name}.svg"
-            text = Path(download.value.path()).read_text(encoding="utf-8")
-            assert text.startswith("<svg") and "<style>" in text and "<title>" in text
-            subprocess.run([sys.executable, "-c", "import sys, xml.dom.minidom as m;"
-                            "m.parse(sys.argv[1])", download.value.path()], check=True)
+def test_every_figure_is_saved_as_svg(reports):
+    """Each a picture of its own: with its style, its title and well-formed."""
+    saved = 0
+    for name in (one for one in reports.files if not one.startswith("hostile")):
+        with reports.shown(name) as page:
+            for figure in page.locator("section[data-figure]").all():
+                with page.expect_download() as download:
+                    figure.get_by_text("Save as SVG").click()
+                what = figure.get_attribute("data-figure")
+                assert download.value.suggested_filename == f"{what}.svg"
+                text = Path(download.value.path()).read_text(encoding="utf-8")
+                assert text.startswith("<svg") and "<style>" in text and "<title>" in text, what
+                xml.etree.ElementTree.fromstring(text)
+                saved += 1
+    print(f"  {saved} figures saved")
+    assert saved >= 30, saved
 
 
-def test_narrow_and_wide_pages_do_not_overflow(browser, pages):
-    for name, file in pages.items():
+def test_narrow_and_wide_pages_do_not_overflow(reports):
+    for name in reports.files:
         for width in (390, 1280):
-            with Opened(browser, file, width) as page:
+            with reports.shown(name, width) as page:
                 wide = page.evaluate("document.documentElement.scrollWidth")
                 assert wide <= width, (name, width, wide)
 
@@ -221,18 +166,18 @@ CONTRAST = """() => {
 }"""
 
 
-def test_colours_can_be_read_in_light_and_dark(browser, pages):
+def test_colours_can_be_read_in_light_and_dark(reports):
     grounds = set()
-    for name in ("predict", "sweep", "bench", "compare"):
+    for name in (one for one in reports.files if one != "large" and one[:7] != "hostile"):
         for scheme in ("light", "dark"):
-            with Opened(browser, pages[name], scheme=scheme) as page:
+            with reports.shown(name, scheme=scheme) as page:
                 assert page.evaluate(CONTRAST) == [], (name, scheme)
                 grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(grounds) == 2, grounds
 
 
-def test_roles_and_names_are_there(browser, pages):
-    with Opened(browser, pages["predict"]) as page:
+def test_roles_and_names_are_there(reports):
+    with reports.shown("predict") as page:
         assert page.get_attribute("html", "lang") == "en"
         assert page.locator("h1").count() == 1
         assert page.locator("main").count() == 1
@@ -248,11 +193,11 @@ def test_roles_and_names_are_there(browser, pages):
             assert figure.locator("svg desc").count() == 1
 
 
-def test_a_thousand_gpus_stay_small_and_quick(browser, pages):
-    size = pages["large"].stat().st_size
+def test_a_thousand_gpus_stay_small_and_quick(reports):
+    size = reports.files["large"].stat().st_size
     assert size < 5_000_000, size
     begun = time.monotonic()
-    with Opened(browser, pages["large"]) as page:
+    with reports.shown("large", is_new=True) as page:
         opened = time.monotonic() - begun
         # The longest time that one of 60 steps down the page kept the browser busy.
         slowest = page.evaluate("""async () => {
@@ -307,14 +252,14 @@ DIFFERENCE = """async ([first, second]) => {
 }"""
 
 
-def test_sixteen_ranks_look_as_reviewed(browser, pages):
-    with Opened(browser, pages["sixteen"]) as page:
+def test_sixteen_ranks_look_as_reviewed(reports):
+    with reports.shown("sixteen", is_new=True) as page:
         picture = page.screenshot(full_page=True, animations="disabled", type="jpeg",
                                   quality=50)
     if "--update" in sys.argv:
         REVIEWED.write_bytes(picture)
         return
-    blank = browser.new_page()
+    blank = reports.browser.new_page()
     found = blank.evaluate(DIFFERENCE, [base64.b64encode(one).decode("ascii")
                                         for one in (REVIEWED.read_bytes(), picture)])
     blank.close()
@@ -324,12 +269,25 @@ def test_sixteen_ranks_look_as_reviewed(browser, pages):
     assert found["others"] <= 0.002 * found["blocks"], f"{found}: see {REVIEWED.name}"
 
 
-def test_print_is_light_and_without_buttons(browser, pages):
-    with Opened(browser, pages["predict"], scheme="dark") as page:
-        page.emulate_media(media="print", color_scheme="dark")
-        assert page.locator(".tools").first.is_hidden()
-        ground = page.evaluate("getComputedStyle(document.querySelector('svg .bg')).fill")
-        assert ground == "rgb(255, 255, 255)", ground
+# What is left of a sheet of A4 within its margins, in CSS pixels.
+SHEET = {"width": 688, "height": 1016}
+
+
+def test_print_is_light_whole_and_without_buttons(reports):
+    """Nothing wider or, in one piece, taller than the sheet: no figure is cut."""
+    for name in (one for one in reports.files if not one.startswith("hostile")):
+        with reports.shown(name, scheme="dark") as page:
+            page.set_viewport_size(SHEET)
+            page.emulate_media(media="print", color_scheme="dark")
+            for hidden in (".tools", ".keys", "nav"):
+                assert page.locator(hidden).first.is_hidden(), (name, hidden)
+            ground = page.evaluate("getComputedStyle(document.querySelector('svg .bg')).fill")
+            assert ground == "rgb(255, 255, 255)", (name, ground)
+            found = page.evaluate("""() => [...document.querySelectorAll("section[data-figure]")]
+              .map((e) => [e.id, e.getBoundingClientRect().height, e.scrollWidth])""")
+            for figure, high, wide in found:
+                assert high <= SHEET["height"], (name, figure, high)
+                assert wide <= SHEET["width"], (name, figure, wide)
 
 
 def main():
@@ -342,14 +300,18 @@ def main():
         skip("there is no playwright here (pip install playwright)")
     tests = [value for name, value in sorted(globals().items()) if name.startswith("test_")]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        pages = write_reports(str(Path(sys.argv[1]).resolve()), Path(folder))
+        begun = time.monotonic()
+        files = write_reports(str(Path(sys.argv[1]).resolve()), Path(folder))
+        print(f"{len(files)} reports ({time.monotonic() - begun:.1f} s)", flush=True)
         browser = playwright.chromium.launch(executable_path=browser_path,
                                              args=["--no-sandbox", "--disable-gpu"])
+        reports = Reports(browser, files)
         failed = 0
         for test in tests:
+            begun = time.monotonic()
             try:
-                test(browser, pages)
-                print(f"ok    {test.__name__}", flush=True)
+                test(reports)
+                print(f"ok    {test.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
             except AssertionError as error:
                 failed += 1
                 print(f"FAILED {test.__name__}: {error}", flush=True)

@@ -90,6 +90,76 @@ TEST(Lessons, CoverWhatIsToBeTaughtAndAreNumberedInOrder) {
   }
 }
 
+// Each is what one of the lessons is about: its topic, its title or its text says so.
+constexpr const char* taught[] = {"time = work /",
+                                  "parallel efficiency",
+                                  "Amdahl",
+                                  "Gustafson",
+                                  "arge batches",
+                                  "LARS",
+                                  "single program, multiple data",
+                                  "multiple programs",
+                                  "Strong scaling",
+                                  "Weak scaling",
+                                  "samples of the batch",
+                                  "im2col",
+                                  "halo",
+                                  "ring attention",
+                                  "mean gradient",
+                                  "broadcast",
+                                  "slow GPU",
+                                  "synchronous",
+                                  "Asynchronous",
+                                  "staleness",
+                                  "parameter server",
+                                  "Request and response",
+                                  "Pipelined",
+                                  "alpha",
+                                  "all-reduce",
+                                  "ring",
+                                  "two trees",
+                                  "crossover",
+                                  "hierarchical",
+                                  "different devices",
+                                  "does not fit",
+                                  "bubble",
+                                  "micro-batches",
+                                  "best micro-batch",
+                                  "1F1B",
+                                  "nterleaved",
+                                  "ero bubble",
+                                  "ecomputation",
+                                  "accumulation",
+                                  "fusion",
+                                  "buckets",
+                                  "streams",
+                                  "compression",
+                                  "Momentum",
+                                  "local SGD",
+                                  "Post-local SGD",
+                                  "adaptive",
+                                  "white list",
+                                  "black list",
+                                  "oss scaling",
+                                  "overflow",
+                                  "ZeRO",
+                                  "rail",
+                                  "Hybrid",
+                                  "Fitting your own machine"};
+
+TEST(Lessons, TeachEveryTopic) {
+  std::vector<std::string> texts;
+  for (const Lesson& lesson : all_lessons()) {
+    std::string& text = texts.emplace_back(lesson.topic + " " + lesson.title);
+    for (const auto* part : {&lesson.idea, &lesson.question, &lesson.reveal})
+      for (const LessonBlock& block : *part) text += " " + block.text;
+  }
+  for (const char* topic : taught)
+    EXPECT_TRUE(std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
+      return text.find(topic) != std::string::npos;
+    })) << topic;
+}
+
 std::string lesson_text(const std::string& front, const std::string& body) {
   return "+++\n" + front + "\n+++\n" + body;
 }

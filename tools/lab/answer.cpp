@@ -9,9 +9,7 @@
 
 #include "sim/error.hpp"
 #include "sim/scenario_setting.hpp"
-#include "sim/shaped_roofline.hpp"
 #include "strategies/check_scenario.hpp"
-#include "strategies/predictor.hpp"
 #include "strategies/server_run.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/lab/bars.hpp"
@@ -29,6 +27,12 @@ using Json = nlohmann::ordered_json;
 
 const std::vector<Lesson>& lessons() {
   static const std::vector<Lesson> all = all_lessons();
+  return all;
+}
+
+/// What is remembered from one question to the next.
+Predictors& predictors() {
+  static Predictors all;
   return all;
 }
 
@@ -103,9 +107,9 @@ Json figures_json(const Prediction& told) {
 Json picture_json(LoadedScenario loaded, const FigureSize& size) {
   check_scenario(loaded);
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
-  const ShapedRoofline cost;
   Json answer{{"title", loaded.scenario.title}, {"toml", to_toml(loaded.scenario)}};
   if (loaded.scenario.parameter_server.servers > 0) {
+    const ShapedRoofline cost;
     const ServerAnswer run =
         predict_servers(loaded.scenario, loaded.workload, loaded.topology, cost, true);
     answer["step_ps"] = std::to_string(run.report.makespan.ps());  // until all workers are done
@@ -113,7 +117,7 @@ Json picture_json(LoadedScenario loaded, const FigureSize& size) {
     answer["picture"] = figure_json(timeline_figure(run.lowered.program, run.timeline, size));
     return answer;
   }
-  StepPredictor predictor(loaded.topology, cost);
+  StepPredictor& predictor = predictors().on(loaded.topology);
   // Blocks take the same time as their kernels, and are fewer: the picture follows the slider.
   const StepPredictor::Answer run =
       predictor.predict(loaded.scenario, loaded.workload, {.grain = Grain::blocks});
@@ -175,7 +179,7 @@ Json answer_lessons(const Json&) {
 
 Json answer_lesson(const Json& request) {
   const Lesson& lesson = lesson_of(request);
-  LessonSheet sheet(lesson);
+  LessonSheet sheet(lesson, {}, &predictors());
   return {{"name", lesson.name},
           {"number", lesson.number()},
           {"title", lesson.title},
@@ -197,7 +201,7 @@ Json answer_picture(const Json& request) {
 Json answer_point(const Json& request) {
   const Lesson& lesson = lesson_of(request);
   if (lesson.curve.axis.empty()) throw InputError("this lesson has no curve");
-  LessonSheet sheet(lesson, sets_of(request));
+  LessonSheet sheet(lesson, sets_of(request), &predictors());
   const LessonPoint point = sheet.point(text_of(request, "at"));
   if (!point.amount) return {{"value", nullptr}, {"words", "does not come out even"}};
   return {{"value", point.amount->value},
@@ -241,7 +245,7 @@ Json answer_curve(const Json& request) {
 
 Json answer_reveal(const Json& request) {
   const Lesson& lesson = lesson_of(request);
-  LessonSheet sheet(lesson, sets_of(request));
+  LessonSheet sheet(lesson, sets_of(request), &predictors());
   const std::string guess = request.contains("guess") ? text_of(request, "guess") : "";
   Json answer{{"answer", to_text(sheet.answer(), lesson.unit)}, {"grade", nullptr}};
   if (!guess.empty()) {

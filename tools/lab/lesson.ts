@@ -14,6 +14,7 @@ interface Desk {
   drawing: HTMLElement;
   grade: HTMLElement;
   text: HTMLElement;
+  note: HTMLElement;
   curve: HTMLElement;
   link: HTMLAnchorElement;
   points: Map<string, Point>;  // of the curve, by what was set
@@ -23,6 +24,12 @@ interface Desk {
 
 function sets_of(desk: Desk): string[] {
   return [...desk.sets].map(([key, value]) => `${key}=${value}`);
+}
+
+/** Whether a control stands elsewhere than the lesson's scenario. */
+function is_moved(desk: Desk): boolean {
+  const own = new Map(desk.lesson.controls.map((one) => [one.key, one.now]));
+  return [...desk.sets].some(([key, value]) => own.get(key) !== value);
 }
 
 /** The picture at once; text and curve, which take more runs, when the hand rests. */
@@ -53,6 +60,7 @@ function retell(desk: Desk): void {
   desk.grade.textContent = told.grade === null ? `The run says ${told.answer}.`
     : `${told.grade.right ? "Right." : "Not quite."} ${told.grade.words}`;
   desk.text.replaceChildren(...show_blocks(told.text));
+  desk.note.hidden = !is_moved(desk);
   desk.text.setAttribute("data-ms", (performance.now() - desk.moved).toFixed(1));
   plot(desk);
 }
@@ -132,7 +140,7 @@ function reveal(desk: Desk, at: HTMLElement): void {
   const controls = element("fieldset", {}, element("legend", {}, "Try"),
     element("div", { class: "controls" }, ...lesson.controls.map((one) => control(desk, one))),
     desk.errors);
-  at.replaceChildren(element("h2", {}, "Answer"), desk.grade, desk.text,
+  at.replaceChildren(element("h2", {}, "Answer"), desk.grade, desk.text, desk.note,
                      ...(lesson.controls.length > 0 ? [controls] : [desk.errors]),
                      desk.figures, desk.drawing, desk.curve, element("p", {}, desk.link));
   redraw(desk);
@@ -180,6 +188,9 @@ export function show_lesson(main: HTMLElement, name: string, sets: string[],
     drawing: element("figure", { id: "picture" }),
     grade: element("p", { role: "status", id: "grade" }),
     text: element("div", { id: "reveal" }),
+    note: element("p", { id: "moved", class: "note", hidden: "" },
+                  "You have moved a control: the figures above are those of your settings, and " +
+                  "what is said in words is about the lesson's own."),
     curve: element("figure", { id: "curve" }),
     link: element("a", { href: bench_link(lesson.toml), id: "open-bench" },
                   "Open this scenario on the bench"),

@@ -4,7 +4,7 @@ file(GLOB report_sources CONFIGURE_DEPENDS tools/report/*.cpp)
 # Pages, and what they read from files, are the command line's.
 list(FILTER report_sources EXCLUDE REGEX "_(page|report)\\.cpp$")
 set(lab_tools calibrated chart step_breakdown sweep_axes teach_amount teach_formula teach_lesson
-    teach_network teach_runs teach_sheet training_cost version)
+    teach_network teach_numbers teach_runs teach_sheet training_cost version)
 list(TRANSFORM lab_tools REPLACE "(.+)" "tools/\\1.cpp")
 add_executable(simulator tools/lab/module.cpp tools/lab/answer.cpp tools/lab/bars.cpp
                ${lab_tools} ${report_sources})

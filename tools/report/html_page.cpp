@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <vector>
 
 #include "sim/assert.hpp"
 #include "tools/report/assets.hpp"
@@ -19,6 +21,22 @@ std::string_view asset(std::string_view name) {
     if (one.name == name) return one.text;
   ASSERT(!"there is no such file");
   return {};
+}
+
+/// "1.98 ms", "+0.0 %", "4,096": right-aligned, digits stand below digits.
+bool is_number(std::string_view cell) {
+  if (!cell.empty() && (cell.front() == '+' || cell.front() == '-')) cell.remove_prefix(1);
+  if (cell.empty() || cell.front() < '0' || cell.front() > '9') return false;
+  return std::count(cell.begin(), cell.end(), ' ') <= 1;
+}
+
+/// Columns of numbers, by their first rows.
+std::vector<bool> number_columns(const FigureTable& table) {
+  std::vector<bool> columns(table.head.size(), !table.rows.empty());
+  for (std::size_t r = 0; r < std::min<std::size_t>(table.rows.size(), 20); ++r)
+    for (std::size_t c = 0; c < std::min(columns.size(), table.rows[r].size()); ++c)
+      columns[c] = columns[c] && (is_number(table.rows[r][c]) || table.rows[r][c] == "-");
+  return columns;
 }
 
 class PageText {
@@ -69,11 +87,15 @@ class PageText {
     put("<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table>\n<thead>"
         "<tr>",
         escaped(caption));
-    for (const std::string& cell : table.head) put("<th scope=\"col\">{}</th>", escaped(cell));
+    const std::vector<bool> numbers = number_columns(table);
+    for (std::size_t c = 0; c < table.head.size(); ++c)
+      put("<th scope=\"col\"{}>{}</th>", numbers[c] ? " class=\"n\"" : "", escaped(table.head[c]));
     put("</tr></thead>\n<tbody>\n");
     for (const std::vector<std::string>& row : table.rows) {
       put("<tr>");
-      for (std::size_t c = 0; c < row.size(); ++c) put("<td>{}</td>", escaped(row[c]));
+      for (std::size_t c = 0; c < row.size(); ++c)
+        put("<td{}>{}</td>", c < numbers.size() && numbers[c] ? " class=\"n\"" : "",
+            escaped(row[c]));
       put("</tr>\n");
     }
     put("</tbody></table></div>\n");
@@ -109,7 +131,8 @@ class PageText {
           escaped(page.transcript));
     put("<footer>\n");
     for (const std::string& note : page.notes) put("<p>{}</p>\n", escaped(note));
-    put("<p>In a figure: + and − zoom, arrow keys move, n and p go from one thing to the next and "
+    put("<p class=\"keys\">In a figure: + and − zoom, arrow keys move, n and p go from one thing "
+        "to the next and "
         "say what it is, 0 shows the whole; or Ctrl and the wheel.</p>\n</footer>\n"
         "<script>\n{}</script>\n</body>\n</html>\n",
         asset("page_script"));

@@ -96,8 +96,11 @@ class LanesPicture {
       const bool begins = l == 0 || lane.group != lanes_.lanes[l - 1].group;
       const bool alone = lane.name.empty();
       const double room = left_ - 8;
-      if (begins) svg.text(2, middle, "tx b", fitted(lane.group, alone ? room : room * 0.52));
-      if (!alone) svg.text(left_ - 6, middle, "mu e sm", fitted(lane.name, room * 0.64));
+      const std::string name = fitted(lane.name, room * 0.64);
+      // Small letters are narrower than fitted() thinks: what they leave is the group's.
+      const double left_over = alone ? room : room - 5.6 * static_cast<double>(name.size()) - 4;
+      if (begins) svg.text(2, middle, "tx b", fitted(lane.group, std::max(left_over, room * 0.52)));
+      if (!alone) svg.text(left_ - 6, middle, "mu e sm", name);
     }
   }
 

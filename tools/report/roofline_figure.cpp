@@ -83,8 +83,12 @@ void draw_roofs(Svg& svg, const PlotFrame& frame, const std::vector<Roof>& roofs
     const double ridge = std::clamp(roof.rate / bandwidth, frame.x.low, frame.x.high);
     if (roof.rate < frame.y.low || roof.rate > frame.y.high) continue;
     svg.line(frame.x(ridge), frame.y(roof.rate), frame.x.end, frame.y(roof.rate), "hl");
-    svg.text(frame.x(ridge) + 6, frame.y(roof.rate) - 5, "tx sm",
-             fmt::format("{}: {}FLOP/s", roof.name, short_number(roof.rate)));
+    // Left of its ridge, where no kernel can be; beyond it where the axis is in the way.
+    const std::string words = fmt::format("{}: {}FLOP/s", roof.name, short_number(roof.rate));
+    if (frame.x(ridge) - frame.x.begin > 6.2 * static_cast<double>(words.size()) + 12)
+      svg.text(frame.x(ridge) - 6, frame.y(roof.rate) + 3, "tx sm e", words);
+    else
+      svg.text(frame.x(ridge) + 6, frame.y(roof.rate) - 5, "tx sm", words);
     highest = std::max(highest, roof.rate);
   }
   const double low = std::max(frame.x.low, frame.y.low / bandwidth);
@@ -92,7 +96,7 @@ void draw_roofs(Svg& svg, const PlotFrame& frame, const std::vector<Roof>& roofs
   if (low >= high) return;
   svg.line(frame.x(low), frame.y(low * bandwidth), frame.x(high), frame.y(high * bandwidth), "hl");
   const double middle = std::sqrt(low * high);
-  svg.text(frame.x(middle) + 10, frame.y(middle * bandwidth) + 14, "tx sm",
+  svg.text(frame.x(middle) - 8, frame.y(middle * bandwidth) - 4, "tx sm e",
            fmt::format("memory: {}", readable(device.memory_bandwidth)));
 }
 
