@@ -27,7 +27,7 @@ if(NVCC AND NCCL_INCLUDE_DIR AND NOT REHEARSE_CUDA STREQUAL "OFF" AND NOT REHEAR
   target_include_directories(rehearse_cuda SYSTEM PRIVATE ${CUDA_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
   # Only to link: what g++ is told to warn of, nvcc would not understand.
   target_link_libraries(rehearse_cuda PUBLIC $<LINK_ONLY:rehearse_kernels> fmt::fmt
-                        CUDA::cudart CUDA::cublas ${NCCL_LIBRARY})
+                        CUDA::cudart CUDA::cublas CUDA::cublasLt ${NCCL_LIBRARY} ${CMAKE_DL_LIBS})
   # No contraction to fused multiply-adds but where a kernel says fmaf: the same bits as the host.
   target_compile_options(rehearse_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false
     --expt-relaxed-constexpr -Xptxas=-v -Werror=all-warnings

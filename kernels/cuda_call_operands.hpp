@@ -57,5 +57,7 @@ class DeviceOperands {
 void start_end_call(const DeviceOperands& operands);
 /// Norms of gradients, optimizers, sparse gradients.
 void start_update_call(const DeviceOperands& operands);
+/// Dropout, loss scaling, 8-bit codes.
+void start_regular_call(const DeviceOperands& operands);
 
 }  // namespace rehearse

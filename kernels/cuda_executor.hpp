@@ -9,6 +9,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda_memory.hpp"
@@ -18,13 +20,31 @@ namespace rehearse {
 
 class CudaRun;
 
+/// Where ranks are in several processes, each with GPUs of its own. All of them run the same
+/// program.
+struct CudaProcesses {
+  std::size_t self = 0;
+  std::vector<std::size_t> process_of;  // by rank
+  /// Every process's text, by process; waits for all of them.
+  std::function<std::vector<std::string>(const std::string& mine)> gather;
+  /// Called again and again while a run waits: throws when a process is lost.
+  std::function<void()> look;
+  Time clock_ahead;  // this process's clock minus the first one's
+};
+
 struct CudaOptions {
   /// By rank; transfers between different nodes go through NCCL. Empty: all on one.
   std::vector<int> node_of;
+  /// None: all ranks are here.
+  std::optional<CudaProcesses> processes;
   /// No op ends for so long: the run is given up.
   std::chrono::milliseconds patience{60000};
   /// Asked while it waits: true gives the run up.
   std::function<bool()> stop;
+  /// From the second run of a program on, the whole of it is one CUDA graph. Not with queues.
+  bool graph = false;
+  /// CUPTI's library: its records tell the times. Empty: events do. Not with a graph.
+  std::string cupti = {};
 };
 
 class CudaExecutor final : public Executor {
@@ -42,6 +62,7 @@ class CudaExecutor final : public Executor {
  private:
   const CudaMemory& memory_;
   CudaOptions options_;
+  Timeline run_here(const Program& program);
   const Program* program_ = nullptr;
   std::unique_ptr<CudaRun> run_;  // of program_
 };

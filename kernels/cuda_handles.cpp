@@ -13,6 +13,7 @@ namespace rehearse {
 
 void DestroyStream::operator()(CUstream_st* stream) const { cudaStreamDestroy(stream); }
 void DestroyEvent::operator()(CUevent_st* event) const { cudaEventDestroy(event); }
+void DestroyGraphRun::operator()(CUgraphExec_st* graph) const { cudaGraphExecDestroy(graph); }
 void FreeDeviceMemory::operator()(std::byte* memory) const { cudaFree(memory); }
 void DestroyBlas::operator()(cublasContext* handle) const { cublasDestroy(handle); }
 void AbortCommunicator::operator()(ncclComm* communicator) const { ncclCommAbort(communicator); }
@@ -52,6 +53,12 @@ BlasHandle make_blas(int device) {
   return BlasHandle{handle};
 }
 
+std::string place_of_device(int device) {
+  char text[32] = {};
+  CUDA_TRY(cudaDeviceGetPCIBusId(text, sizeof text, device));
+  return text;
+}
+
 // No driver (35), a stub of it (34), a driver without a card (100): all are "no usable GPU".
 int device_count() {
   int count = 0;
@@ -62,5 +69,7 @@ int device_count() {
   if (count == 0) throw NothingToRunOn("no usable GPU: CUDA sees no device");
   return count;
 }
+
+std::string cupti_library() { return fmt::format("libcupti.so.{}", CUDART_VERSION / 1000); }
 
 }  // namespace rehearse

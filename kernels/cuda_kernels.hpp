@@ -17,6 +17,7 @@
 #include "kernels/deep_gradient_compression.hpp"
 #include "kernels/dropout.hpp"
 #include "kernels/layerwise.hpp"
+#include "kernels/loss_scale.hpp"
 #include "kernels/norm.hpp"
 #include "kernels/number_formats.hpp"
 #include "kernels/optimizers.hpp"
@@ -88,6 +89,9 @@ void dropout(DeviceStream stream, std::span<const float> x, const Dropout& mask,
              std::span<float> y);
 void dropout_add(DeviceStream stream, std::span<const float> x, std::span<const float> residual,
                  const Dropout& mask, std::span<float> y);
+/// The masks of the step that the state tells, on runs of the whole tensor (regular_calls.cpp).
+void dropout(DeviceStream stream, std::span<const float> x, const StepState* state,
+             const Dropout& mask, DropoutRuns runs, std::span<float> y);
 
 // norm.hpp; backward as a whole, or its halves: of the input, and of the parameters
 void layer_norm(DeviceStream stream, std::span<const float> x, std::span<const float> weight,
@@ -233,21 +237,24 @@ void add_packet(DeviceStream stream, std::span<const std::uint32_t> indices,
 
 // int8_gradients.hpp
 void int8_scale(DeviceStream stream, std::span<const float> x, float* scale);
+void largest_magnitude(DeviceStream stream, std::span<const float> x, float* largest);
+void shared_int8_scale(DeviceStream stream, const float* largest, std::size_t ranks, float* scale);
 void quantize(DeviceStream stream, std::span<const float> x, const float* scale,
               std::span<std::int8_t> codes);
 void dequantize(DeviceStream stream, std::span<const std::int8_t> codes, const float* scale,
                 std::span<float> x);
 void add_codes(DeviceStream stream, std::span<const std::int8_t> codes,
                std::span<std::int32_t> sum);
+void add_codes(DeviceStream stream, std::span<const std::int8_t> codes, std::span<std::int8_t> sum);
 void dequantize(DeviceStream stream, std::span<const std::int32_t> sums, const float* scale,
                 std::span<float> x);
 
-// loss_scale.hpp: *not_finite becomes 1 if any number is infinite or NaN, else it stays as it is
+// loss_scale.hpp: *not_finite becomes 1.0F if any number is infinite or NaN, else it stays as it is
 void find_not_finite(DeviceStream stream, std::span<const float> x, std::uint32_t* not_finite);
 void find_not_finite(DeviceStream stream, std::span<const Fp16> x, std::uint32_t* not_finite);
 void find_not_finite(DeviceStream stream, std::span<const Bf16> x, std::uint32_t* not_finite);
 
-// step_state.hpp, as update_calls.cpp uses it
+// step_state.hpp, as update_calls.cpp and regular_calls.cpp use it
 struct StepFactors {
   float gradient_factor, first, second, is_finite;  // first, second: Adam's bias corrections
 };
@@ -257,6 +264,9 @@ void add_weighted(DeviceStream stream, const double* part, double weight, double
 void round_sum(DeviceStream stream, const double* sum, float* rounded);
 void gradient_factor(DeviceStream stream, const float* squares, double limit, StepState* state);
 void count_step(DeviceStream stream, StepState* state);
+void take_finite(DeviceStream stream, const float* overflow, StepState* state);
+void adjust_loss_scale(DeviceStream stream, const LossScale& how, StepState* state);
+void scale_loss(DeviceStream stream, const double* loss, const StepState* state, double* scaled);
 /// So that the norm, whose square is given, is at most `limit`.
 void clip_to(DeviceStream stream, const double* squares, double limit, std::span<float> x);
 

@@ -39,6 +39,7 @@ CudaMemory::CudaMemory(const Program& program, std::vector<int> device_of,
     : device_of_{std::move(device_of)} {
   const auto see = [&](Rank rank, const Slice& slice) {
     ASSERT(index(rank) < device_of_.size());
+    if (!is_here(rank)) return;
     std::size_t& size = rooms_[{rank, slice.buffer}].size;
     size = std::max(size, static_cast<std::size_t>((slice.offset + slice.size).count()));
   };
@@ -83,6 +84,7 @@ std::vector<std::byte> CudaMemory::read(Rank rank, const Slice& slice) const {
 }
 
 std::span<std::byte> StagedCudaMemory::at(Rank rank, const Slice& slice) {
+  if (!memory_.is_here(rank)) return {};
   for (Staged& each : staged_)
     if (each.rank == rank && each.slice == slice) return each.bytes;
   return staged_.emplace_back(Staged{rank, slice, memory_.read(rank, slice)}).bytes;

@@ -20,11 +20,14 @@ class CudaMemory {
     Rank rank{};
     Slice slice;
   };
+  /// Of a rank whose memory is in another process.
+  static constexpr int elsewhere = -1;
   /// All zero. Rank r lives on device_of[r]; several ranks may share a device. `more` is what the
   /// caller will load or read beyond the program's slices.
   CudaMemory(const Program& program, std::vector<int> device_of, std::span<const Place> more = {});
 
   int device_of(Rank rank) const { return device_of_[index(rank)]; }
+  bool is_here(Rank rank) const { return device_of(rank) != elsewhere; }
   std::size_t ranks() const { return device_of_.size(); }
   /// Addresses on the rank's device; the slice lies within the program's.
   std::span<std::byte> at(Rank rank, const Slice& slice) const;
@@ -42,7 +45,8 @@ class CudaMemory {
   std::map<int, DeviceBlock> blocks_;  // by device
 };
 
-/// Slices of devices as bytes of the host: read when first asked for, written back by store().
+/// Slices of devices as bytes of the host: read when first asked for, written back by store();
+/// empty where the rank is elsewhere.
 /// Slices that are asked for between two store() are the same or do not overlap.
 class StagedCudaMemory {
  public:

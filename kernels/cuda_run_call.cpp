@@ -6,6 +6,7 @@
 
 #include "kernels/cuda_call_operands.hpp"
 #include "kernels/cuda_gemm.hpp"
+#include "kernels/cuda_gemm_fp8.hpp"
 #include "kernels/cuda_kernels.hpp"
 #include "kernels/cuda_try.hpp"
 #include "sim/assert.hpp"
@@ -57,8 +58,20 @@ MatrixProduct product_of(const KernelCall& call) {
           .c_stride = count(call, 7)};
 }
 
+// e4m3 by e4m3, as calibration measures it: A[m,k] B[n,k]', rows without gaps, C in fp32.
+void start_fp8_gemm(const CallPlace& place, const KernelCall& call,
+                    std::span<const std::span<std::byte>> operands) {
+  constexpr std::size_t workspace = 4 << 20;  // what cuBLAS itself takes before Hopper
+  const MatrixProduct product = product_of(call);
+  ASSERT(!product.transpose_a && product.transpose_b && call.narrow_operands == 0b011);
+  gemm_fp8(place.blas, place.stream, {product.m, product.n, product.k}, {operands[0].data()},
+           {operands[1].data()}, reinterpret_cast<float*>(operands[2].data()),
+           {place.scratch(workspace), workspace});
+}
+
 void start_narrow_gemm(const CallPlace& place, const KernelCall& call,
                        std::span<const std::span<std::byte>> operands) {
+  if (call.narrow == Precision::fp8) return start_fp8_gemm(place, call, operands);
   const Precision result = (call.narrow_operands >> 2 & 1) != 0 ? call.narrow : Precision::fp32;
   gemm(place.blas, place.stream, product_of(call), {operands[0].data(), call.narrow},
        {operands[1].data(), call.narrow}, {operands[2].data(), result});
@@ -139,7 +152,8 @@ void start(const CallPlace& place, const KernelCall& call, const DeviceOperands&
     default:
       return call.kernel < Kernel::embedding     ? start_attention(place, x)
              : call.kernel < Kernel::add_squares ? start_end_call(x)
-                                                 : start_update_call(x);
+             : call.kernel < Kernel::dropout     ? start_update_call(x)
+                                                 : start_regular_call(x);
   }
 }
 
@@ -174,9 +188,6 @@ void DeviceOperands::store() const {
 void start_call(const CallPlace& place, const KernelCall& call,
                 std::span<const std::span<std::byte>> operands) {
   if (multiplies_narrow(call)) return start_narrow_gemm(place, call, operands);
-  if (call.kernel >= Kernel::dropout)
-    throw DeviceError("kernel '" + std::string{entry_of(call.kernel).name} +
-                      "' has no CUDA form yet; run it with --backend host");
   const DeviceOperands numbers{place, call, operands};
   start(place, call, numbers);
   numbers.store();

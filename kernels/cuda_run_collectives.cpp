@@ -23,6 +23,8 @@ ncclDataType_t type_of(Precision numbers) {
       return ncclBfloat16;
     case Precision::fp8:
       return ncclFloat8e4m3;
+    case Precision::int8:
+      return ncclInt8;
     case Precision::fp32:
     case Precision::tf32:
       break;
@@ -46,7 +48,7 @@ class Calls {
         type_{type_of(work.numbers)},
         how_{work.combine == Combine::max ? ncclMax : ncclSum},
         unit_{static_cast<std::size_t>(bytes_of(work.numbers).count())},
-        parts_{work.data, ranks, bytes_of(work.numbers)} {}
+        parts_{work.data, ranks} {}  // as our own schedules cut them
 
   void start(const Member& of) const {
     const int root = static_cast<int>(work_.root);
@@ -146,6 +148,7 @@ class Calls {
 std::span<const CommunicatorHandle> CudaRun::communicators_of(const std::vector<Rank>& group) {
   std::vector<CommunicatorHandle>& communicators = communicators_[group];
   if (!communicators.empty()) return communicators;
+  ASSERT(!options_.processes);  // between processes all are made at the beginning
   std::vector<int> devices;
   for (const Rank rank : group) devices.push_back(memory_.device_of(rank));
   if (std::set<int>{devices.begin(), devices.end()}.size() != devices.size())
@@ -161,10 +164,11 @@ void CudaRun::start_collective(const Program::Op& op) {
   if (work.group.size() < 2 || work.data.size == Bytes{0}) return;
   const std::span<const CommunicatorHandle> communicators = communicators_of(work.group);
   const Calls calls{work, work.group.size()};
-  Lane& first = lane_of(work.group.front(), op.stream);
+  Lane& first = *lane_here(op);
   NCCL_TRY(ncclGroupStart());
   for (std::size_t i = 0; i < work.group.size(); ++i) {
     const Rank rank = work.group[i];
+    if (!is_here(rank)) continue;
     Lane& lane = lane_of(rank, op.stream);
     CUDA_TRY(cudaSetDevice(lane.device));
     calls.start({i, communicators[i].get(), lane.stream.get(), memory_.at(rank, work.data),
@@ -172,7 +176,9 @@ void CudaRun::start_collective(const Program::Op& op) {
   }
   NCCL_TRY(ncclGroupEnd());
   // The op ends when it has ended everywhere; its end is recorded on the first rank's stream.
-  for (const Rank rank : std::span{work.group}.subspan(1)) order(lane_of(rank, op.stream), first);
+  for (const Rank rank : work.group)
+    if (is_here(rank) && &lane_of(rank, op.stream) != &first)
+      order(lane_of(rank, op.stream), first);
 }
 
 }  // namespace rehearse

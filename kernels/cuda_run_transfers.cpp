@@ -32,12 +32,17 @@ void combine_numbers(DeviceStream stream, Combine how, std::span<const std::byte
     larger_into(stream, x, total);
 }
 
-// As kernels/combine.hpp does on the host.
+}  // namespace
+
 void combine_on(DeviceStream stream, Combine how, Precision numbers,
                 std::span<const std::byte> source, std::span<std::byte> target) {
   ASSERT(source.size() == target.size());
   if (numbers == Precision::fp8) throw DeviceError("sums of fp8 numbers have no CUDA form yet");
-  if (numbers == Precision::fp16)
+  if (numbers == Precision::int8) {
+    ASSERT(how == Combine::sum);
+    add_codes(stream, {reinterpret_cast<const std::int8_t*>(source.data()), source.size()},
+              std::span{reinterpret_cast<std::int8_t*>(target.data()), target.size()});
+  } else if (numbers == Precision::fp16)
     combine_numbers<Fp16>(stream, how, source, target);
   else if (numbers == Precision::bf16)
     combine_numbers<Bf16>(stream, how, source, target);
@@ -49,8 +54,6 @@ void combine_on(DeviceStream stream, Combine how, Precision numbers,
                              source.data() + source.size() - rest, rest, cudaMemcpyDefault,
                              stream));
 }
-
-}  // namespace
 
 // Asked and enabled once for each pair.
 bool CudaRun::reaches(int device, int other) {
@@ -73,6 +76,7 @@ CudaRun::Arrival& CudaRun::arrival_of(const Lane& lane, int device, std::size_t 
   Arrival& arrival = arrivals_[{&lane, device}];
   if (arrival.lane.stream == nullptr) arrival.lane = {device, make_stream(device)};
   if (arrival.staging_bytes < staging_bytes) {
+    const CudaRecords::Of nobody{records_.get(), no_op};  // clearing it is not the op's work
     if (arrival.staging != nullptr) outgrown_.push_back(std::move(arrival.staging));
     arrival.staging = make_block(device, staging_bytes);
     arrival.staging_bytes = staging_bytes;
@@ -167,6 +171,9 @@ void CudaRun::start_transfer(const Program::Op& op, Lane& lane) {
   const Transfer& work = program_.transfer(op);
   if (work.size == Bytes{0}) return;
   const Connection& way = program_[work.connection];
+  if (way.shape == Connection::Shape::point_to_point &&
+      !(is_here(way.source) && is_here(way.target)))
+    return deliver_far(lane, work, way);
   if (way.shape == Connection::Shape::switch_reduce) return reduce_by_switch(lane, work, way);
   const DeviceBytes from = memory_.at(way.source, work.source());
   if (way.shape == Connection::Shape::point_to_point)

@@ -17,7 +17,9 @@ __global__ void __launch_bounds__(block_size)
   if (threadIdx.x == 0) atomicMax(largest_bits, __float_as_uint(largest));
 }
 
-__global__ void scale_kernel(float* scale) { *scale /= 127; }
+__global__ void scale_kernel(const float* largest, float levels, float* scale) {
+  *scale = *largest / levels;
+}
 
 __global__ void __launch_bounds__(block_size)
     quantize_kernel(const float* x, const float* scale, std::int8_t* codes, std::size_t numbers) {
@@ -36,18 +38,30 @@ __global__ void __launch_bounds__(block_size)
     x[i] = static_cast<float>(codes[i]) * step;
 }
 
+template <class Sum>
 __global__ void __launch_bounds__(block_size)
-    add_codes_kernel(const std::int8_t* codes, std::int32_t* sum, std::size_t numbers) {
-  for (std::size_t i = global_thread(); i < numbers; i += grid_threads()) sum[i] += codes[i];
+    add_codes_kernel(const std::int8_t* codes, Sum* sum, std::size_t numbers) {
+  for (std::size_t i = global_thread(); i < numbers; i += grid_threads())
+    sum[i] = static_cast<Sum>(sum[i] + codes[i]);
 }
 
 }  // namespace
 
-void int8_scale(DeviceStream stream, std::span<const float> x, float* scale) {
-  CUDA_TRY(cudaMemsetAsync(scale, 0, sizeof(*scale), stream));
+void largest_magnitude(DeviceStream stream, std::span<const float> x, float* largest) {
+  CUDA_TRY(cudaMemsetAsync(largest, 0, sizeof(*largest), stream));
   launch(stream, {grid_for(x.size(), 4 * block_size)}, largest_kernel, x.data(), x.size(),
-         reinterpret_cast<std::uint32_t*>(scale));
-  launch(stream, {dim3{1}, dim3{1}}, scale_kernel, scale);
+         reinterpret_cast<std::uint32_t*>(largest));
+}
+
+void int8_scale(DeviceStream stream, std::span<const float> x, float* scale) {
+  largest_magnitude(stream, x, scale);
+  launch(stream, {dim3{1}, dim3{1}}, scale_kernel, static_cast<const float*>(scale), 127.0F, scale);
+}
+
+void shared_int8_scale(DeviceStream stream, const float* largest, std::size_t ranks, float* scale) {
+  ASSERT(ranks > 0 && ranks <= 127);
+  const auto levels = static_cast<float>(127 / ranks);
+  launch(stream, {dim3{1}, dim3{1}}, scale_kernel, largest, levels, scale);
 }
 
 void quantize(DeviceStream stream, std::span<const float> x, const float* scale,
@@ -69,7 +83,16 @@ void add_codes(DeviceStream stream, std::span<const std::int8_t> codes,
                std::span<std::int32_t> sum) {
   ASSERT(codes.size() == sum.size());
   if (sum.empty()) return;
-  launch(stream, {grid_for(sum.size())}, add_codes_kernel, codes.data(), sum.data(), sum.size());
+  launch(stream, {grid_for(sum.size())}, add_codes_kernel<std::int32_t>, codes.data(), sum.data(),
+         sum.size());
+}
+
+void add_codes(DeviceStream stream, std::span<const std::int8_t> codes,
+               std::span<std::int8_t> sum) {
+  ASSERT(codes.size() == sum.size());
+  if (sum.empty()) return;
+  launch(stream, {grid_for(sum.size())}, add_codes_kernel<std::int8_t>, codes.data(), sum.data(),
+         sum.size());
 }
 
 void dequantize(DeviceStream stream, std::span<const std::int32_t> sums, const float* scale,

@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(block_size)
   }
   for (std::size_t i = per_pack * packs + global_thread(); i < numbers; i += grid_threads())
     found = found || Format::is_bad(x[i]);
-  if (__syncthreads_or(found ? 1 : 0) && threadIdx.x == 0) atomicOr(not_finite, 1U);
+  constexpr std::uint32_t one = 0x3f800000;  // of fp32: ranks tell each other the larger
+  if (__syncthreads_or(found ? 1 : 0) && threadIdx.x == 0) atomicOr(not_finite, one);
 }
 
 template <class Format, class Number>

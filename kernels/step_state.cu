@@ -44,6 +44,28 @@ __global__ void count_step_kernel(StepState* state) {
     state->skipped += 1;
 }
 
+__global__ void take_finite_kernel(const float* overflow, StepState* state) {
+  state->finite = *overflow == 0 ? 1 : 0;
+  state->gradient_factor = 1 / state->loss_scale;
+}
+
+// As LossScale::after (loss_scale.cpp).
+__global__ void adjust_loss_scale_kernel(StepState* state, LossScale how) {
+  const double scale = state->loss_scale;
+  state->last_scale = scale;
+  if (state->finite == 0) {
+    state->loss_scale = fmax(how.least, scale * how.backoff);
+    state->good_steps = 0;
+  } else if (++state->good_steps == how.growth_interval) {
+    state->loss_scale = fmin(how.largest, scale * how.growth);
+    state->good_steps = 0;
+  }
+}
+
+__global__ void scale_loss_kernel(const double* loss, const StepState* state, double* scaled) {
+  *scaled = *loss * state->loss_scale;
+}
+
 __global__ void __launch_bounds__(block_size)
     clip_kernel(const double* squares, double limit, float* x, std::size_t numbers) {
   const float factor = clip_factor_of(sqrt(*squares), limit);
@@ -73,6 +95,18 @@ void gradient_factor(DeviceStream stream, const float* squares, double limit, St
 
 void count_step(DeviceStream stream, StepState* state) {
   launch(stream, {dim3{1}, dim3{1}}, count_step_kernel, state);
+}
+
+void take_finite(DeviceStream stream, const float* overflow, StepState* state) {
+  launch(stream, {dim3{1}, dim3{1}}, take_finite_kernel, overflow, state);
+}
+
+void adjust_loss_scale(DeviceStream stream, const LossScale& how, StepState* state) {
+  launch(stream, {dim3{1}, dim3{1}}, adjust_loss_scale_kernel, state, how);
+}
+
+void scale_loss(DeviceStream stream, const double* loss, const StepState* state, double* scaled) {
+  launch(stream, {dim3{1}, dim3{1}}, scale_loss_kernel, loss, state, scaled);
 }
 
 void clip_to(DeviceStream stream, const double* squares, double limit, std::span<float> x) {

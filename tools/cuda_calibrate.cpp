@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/cuda_executor.hpp"
+#include "kernels/cuda_gemm_fp8.hpp"
 #include "sim/error.hpp"
 #include "sim/explain.hpp"
 #include "sim/kernel_list.hpp"
@@ -61,11 +62,13 @@ void add_products(Program& program, Rank rank, const Product& of, std::size_t ti
   call.numbers[0] = 1;
   call.narrow = of.precision;
   const bool is_narrow = of.precision == Precision::fp16 || of.precision == Precision::bf16;
-  call.narrow_operands = is_narrow ? 0b111 : 0;
-  const std::int64_t width = is_narrow ? 2 : 4;
+  const bool is_fp8 = of.precision == Precision::fp8;  // whose results are fp32
+  call.narrow_operands = is_narrow ? 0b111 : is_fp8 ? 0b011 : 0;
+  call.sizes[4] = is_fp8 ? 1 : 0;  // B lies transposed
+  const std::int64_t width = is_narrow ? 2 : is_fp8 ? 1 : 4, result_width = is_narrow ? 2 : 4;
   const std::vector<Access> accesses{{bytes_at(2, Bytes{of.m * of.k * width}), false},
                                      {bytes_at(3, Bytes{of.k * of.n * width}), false},
-                                     {bytes_at(4, Bytes{of.m * of.n * width}), true}};
+                                     {bytes_at(4, Bytes{of.m * of.n * result_width}), true}};
   for (std::size_t i = 0; i < times; ++i)
     program.add_compute(rank, Stream::compute, {program.name("gemm")}, {}, {}, accesses,
                         {&call, 1});
@@ -207,10 +210,16 @@ class CudaCalibrator {
   void measure_products(AcceleratorChanges& changes) {
     std::int64_t side = 16;
     while (4 * side * side * 16 <= what_.largest.count() && side < 8192) side *= 4;
-    for (const Precision precision :
-         {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16})
+    std::vector precisions{Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
+    if (multiplies_fp8(0))
+      precisions.push_back(Precision::fp8);
+    else
+      profile_.note("gemm fp8: this device has none");
+    for (const Precision precision : precisions)
       for (const auto& [m, n, k] : {std::array{side, side, side}, std::array{side, side / 4, side},
                                     std::array{side / 4, side, side / 4}}) {
+        // As cuBLASLt wants it.
+        if (precision == Precision::fp8 && (m % 16 != 0 || n % 16 != 0 || k % 16 != 0)) continue;
         progress_.show(fmt::format("product {}x{}x{} in {}", m, n, k, to_string(precision)));
         Program program;
         add_products(program, Rank{0}, {m, n, k, precision}, in_a_row);

@@ -4,11 +4,15 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 
 namespace rehearse {
 
@@ -102,6 +106,12 @@ std::string trouble_of(const CudaFacts& facts) {
   return {};
 }
 
+bool all_reach_all(const CudaFacts& facts) {
+  return std::ranges::all_of(facts.gpus, [](const GpuFacts& gpu) {
+    return std::ranges::all_of(gpu.reaches, [](bool reaches) { return reaches; });
+  });
+}
+
 std::string peers_text(const CudaFacts& facts) {
   std::string text = "peer access (row reaches column):\n";
   for (std::size_t i = 0; i < facts.gpus.size(); ++i) {
@@ -112,18 +122,61 @@ std::string peers_text(const CudaFacts& facts) {
   return text;
 }
 
+std::string in_path(const std::string& name, const std::string& more) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders((path == nullptr ? "" : std::string{path} + ":") + more);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const std::string file = folder + "/" + name; ::access(file.c_str(), X_OK) == 0)
+      return file;
+  return {};
+}
+
+// A line for each thing that one may want: yes, or why not.
+std::string works_text(const CudaFacts& facts, const ToolFacts& tools) {
+  const std::string trouble = trouble_of(facts);
+  const auto line = [](const char* what, std::string why_not) {
+    return fmt::format("  {:<44} {}\n", what, why_not.empty() ? "yes" : "no: " + why_not);
+  };
+  const std::string no_run = !trouble.empty() ? trouble
+                             : tools.program.empty()
+                                 ? "there is no rehearse-cuda beside this program; build it where "
+                                   "nvcc is (cmake --preset cuda)"
+                                 : "";
+  const std::string no_nccl = facts.nccl == 0 ? "NCCL was not found" : no_run;
+  return "what will work:\n" + line("predict, sweep, --backend sim and host", "") +
+         line("run, bench, calibrate --backend cuda", no_run) +
+         line("--library nccl, and several nodes", no_nccl) +
+         line("a process for each GPU", tools.mpirun.empty() ? "there is no mpirun" : no_nccl) +
+         line("transfers between GPUs without the host",
+              !trouble.empty()        ? trouble
+              : facts.gpus.size() < 2 ? "there is one GPU"
+              : !all_reach_all(facts) ? "not between all of them; copies go through the host"
+                                      : "") +
+         line("building the kernels (nvcc)", tools.nvcc.empty() ? "there is no nvcc" : "");
+}
+
 }  // namespace
 
-std::string doctor_text(const CudaFacts& facts) {
+ToolFacts find_tools() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return {.nvcc = in_path("nvcc", "/usr/local/cuda/bin"),
+          .program = in_path("rehearse-cuda", self.parent_path().string()),
+          .mpirun = in_path("mpirun", "")};
+}
+
+std::string doctor_text(const CudaFacts& facts, const ToolFacts& tools) {
   std::string text =
       facts.driver == 0
           ? std::string{"driver    none\n"}
           : fmt::format("driver    for CUDA {}.{}{}\n", facts.driver / 1000,
                         facts.driver % 1000 / 10,
                         facts.driver < least_driver ? ", too old: CUDA 13.0 is needed" : "");
-  text += facts.nccl == 0 ? "NCCL      not found: --library nccl will not work\n"
+  text += facts.nccl == 0 ? "NCCL      none\n"
                           : fmt::format("NCCL      {}.{}.{}\n", facts.nccl / 10000,
                                         facts.nccl % 10000 / 100, facts.nccl % 100);
+  text += fmt::format("toolkit   {}\n", tools.nvcc.empty() ? "none" : tools.nvcc);
+  text += fmt::format("mpirun    {}\n", tools.mpirun.empty() ? "none" : tools.mpirun);
   for (std::size_t i = 0; i < facts.gpus.size(); ++i) {
     const GpuFacts& gpu = facts.gpus[i];
     text += fmt::format("GPU {:<5} {}, sm_{}{}, {} SMs, {:.1f} GB, {}, NUMA node {}: {}\n", i,
@@ -132,13 +185,11 @@ std::string doctor_text(const CudaFacts& facts) {
                         gpu.numa_node ? std::to_string(*gpu.numa_node) : "unknown", verdict(gpu));
   }
   if (facts.gpus.size() > 1) text += peers_text(facts);
+  text += works_text(facts, tools);
   const std::string trouble = trouble_of(facts);
-  text +=
-      trouble.empty()
-          ? "GPUs can be used: build/gpu_tests runs the kernels' tests on them; no command "
-            "runs on GPUs yet\n"
-          : "no usable GPU: " + trouble + "; predictions, the simulators and --backend host work\n";
-  return text;
+  return text + (trouble.empty()
+                     ? "GPUs can be used: tools/gpu-day tests, calibrates and compares\n"
+                     : "no usable GPU: " + trouble + "\n");
 }
 
 }  // namespace rehearse

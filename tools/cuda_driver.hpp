@@ -24,11 +24,19 @@ struct CudaFacts {
   std::vector<GpuFacts> gpus;
 };
 
+/// What else is needed; empty: not found.
+struct ToolFacts {
+  std::string nvcc;     // the toolkit's compiler
+  std::string program;  // rehearse-cuda, beside this one
+  std::string mpirun;
+};
+ToolFacts find_tools();
+
 /// `driver_library` is libcuda.so.1, unless a test has its own.
 CudaFacts ask_cuda(const std::string& driver_library = "libcuda.so.1",
                    const std::string& nccl_library = "libnccl.so.2");
 
 /// The report of `rehearse doctor`: what there is, what will work, what will not, and why.
-std::string doctor_text(const CudaFacts& facts);
+std::string doctor_text(const CudaFacts& facts, const ToolFacts& tools);
 
 }  // namespace rehearse

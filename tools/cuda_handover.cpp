@@ -23,6 +23,20 @@ std::vector<std::string> own_arguments() {
 
 }  // namespace
 
+CudaChoice nccl_choice(const std::string& library, const std::vector<std::string>& algorithms,
+                       const std::vector<std::string>& protocols) {
+  if (library != "own" && library != "nccl")
+    throw InputError(fmt::format("--library {} is neither 'own' nor 'nccl'", library));
+  const auto one = [](const std::vector<std::string>& names) {
+    if (names.size() > 1)
+      throw InputError("NCCL is told one algorithm and one protocol for a process: give one each");
+    return names.empty() || names.front() == "auto" ? std::string{} : names.front();
+  };
+  if (library == "nccl") return {one(algorithms), one(protocols)};
+  if (!one(protocols).empty()) throw InputError("--protocol is for --library nccl");
+  return {};
+}
+
 const CudaBackend& need_cuda() {
   if (const CudaBackend* backend = cuda_backend()) return *backend;
   if (const CudaFacts facts = ask_cuda(); !facts.trouble.empty())

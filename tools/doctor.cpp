@@ -9,9 +9,10 @@
 namespace rehearse {
 
 void add_doctor_command(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("doctor", "What this machine has to run on: GPUs, driver, NCCL");
-  command->callback([] { fmt::print("{}", doctor_text(ask_cuda())); });
+  CLI::App* command = app.add_subcommand(
+      "doctor",
+      "What this machine has to run on: GPUs, driver, toolkit, NCCL; what will work, and why not");
+  command->callback([] { fmt::print("{}", doctor_text(ask_cuda(), find_tools())); });
 }
 
 }  // namespace rehearse

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -19,13 +20,24 @@ namespace emulated_cuda {
 
 namespace {
 
-constexpr std::size_t stack_bytes = 128 << 10;
+// The sanitizer knows 8,000 threads, and each costs it time at every barrier.
+constexpr std::size_t most_threads_of_stream = 512;
+constexpr int most_streams_with_threads = 4;
 
 enum class Wants : std::uint8_t { to_run, block_barrier, warp, nothing };
 
+struct ThreadPlace {
+  uint3 thread{}, block{};
+  dim3 block_size, grid_size;
+  unsigned linear = 0;  // in its block
+
+  unsigned lane() const { return linear % 32; }
+};
+
 struct Fiber {
   Context context;
-  std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_bytes);
+  Stack stack;
+  std::unique_ptr<Actor> actor;  // null: acts as its stream
   bool is_started = false;
   Wants wants = Wants::to_run;
   ThreadPlace place;
@@ -34,23 +46,80 @@ struct Fiber {
   unsigned barrier_line = 0;
 };
 
+using WarpValues = std::array<std::uint64_t, 32>;
 struct Exchange {
   unsigned arrived = 0, mask = 0;
   std::size_t turn = 0;  // lanes that read the last values are not in the way of the next
   std::array<WarpValues, 2> values{};
+  std::array<Token, 2> orders;
 };
 
+}  // namespace
+
+// What runs one kernel's blocks. Where threads of a block end without having waited, one fiber is
+// enough for all of them; where each is an actor, each has a fiber, and those of the block before
+// rest: two blocks are not in one order.
+class Crew {
+ public:
+  explicit Crew(const Actor& stream) : actor{stream} {
+    if (sees_races && streams_with_threads < most_streams_with_threads) {
+      has_threads = true;
+      ++streams_with_threads;
+    }
+  }
+  ~Crew() {
+    if (has_threads) --streams_with_threads;
+  }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  Fiber& take() {
+    const bool wants_more = has_threads && fibers.size() < most_threads_of_stream;
+    if (idle.empty() || wants_more) {
+      fibers.push_back(std::make_unique<Fiber>());
+      if (has_threads) fibers.back()->actor = std::make_unique<Actor>();
+      return *fibers.back();
+    }
+    Fiber& fiber = has_threads ? *idle.front() : *idle.back();
+    has_threads ? idle.pop_front() : idle.pop_back();
+    return fiber;
+  }
+  // After an error fibers are in the middle of threads that will never end.
+  void drop() {
+    idle.clear();
+    for (const auto& fiber : fibers) {
+      fiber->is_started = false;
+      fiber->wants = Wants::nothing;
+      idle.push_back(fiber.get());
+    }
+  }
+  const Actor& actor_of(const Fiber& fiber) const { return fiber.actor ? *fiber.actor : actor; }
+
+  const Actor& actor;  // the stream
+  bool has_threads = false;
+  std::unique_ptr<Token> begin, end;                 // of the kernel
+  std::vector<std::unique_ptr<std::byte[]>> shared;  // of the kernel's blocks
+  std::deque<Fiber*> idle;
+
+ private:
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  static inline int streams_with_threads = 0;
+};
+
+namespace {
+
 struct Block {
-  std::vector<std::unique_ptr<Fiber>> fibers;  // kept from block to block
-  std::vector<Fiber*> idle;
+  Crew* crew = nullptr;
   std::vector<Fiber*> of_thread;  // null: not begun, or ended
   std::vector<unsigned> order;    // of threads to begin
   std::size_t begun = 0, ended = 0;
   std::vector<Exchange> warps;
+  std::array<Token, 2> barriers;  // in turn: who is late at one must not see the next
+  std::size_t passed = 0;
   const std::function<void()>* body = nullptr;
   ThreadPlace first;  // of thread 0
   int votes = 0, last_votes = 0;
-  std::vector<double> shared;  // doubles for their alignment
+  std::byte* shared = nullptr;
   std::string error;
   Context scheduler;
   Fiber* running = nullptr;
@@ -78,6 +147,14 @@ ThreadPlace place_of(unsigned linear) {
   return place;
 }
 
+void run_body(const Fiber& self) {
+  const Block& all = block();
+  const As turn{all.crew->actor_of(self)};
+  acquire(all.crew->begin->place());
+  (*all.body)();
+  release(all.crew->end->place());
+}
+
 void run_threads() {
   Block& all = block();
   arrive();
@@ -87,12 +164,13 @@ void run_threads() {
       self.place = place_of(all.order[all.begun++]);
       all.of_thread[self.place.linear] = &self;
       become(self.place);
-      (*all.body)();
+      run_body(self);
       all.of_thread[self.place.linear] = nullptr;
       ++all.ended;
+      if (self.actor != nullptr) break;
     }
     self.wants = Wants::nothing;
-    all.idle.push_back(&self);
+    all.crew->idle.push_back(&self);
     switch_between(self.context, all.scheduler);
   }
 }
@@ -102,7 +180,7 @@ void resume(Fiber& fiber) {
   all.running = &fiber;
   if (!fiber.is_started) {
     fiber.is_started = true;
-    prepare(fiber.context, fiber.stack.get(), stack_bytes, run_threads);
+    prepare(fiber.context, fiber.stack.begin(), Stack::bytes, run_threads);
   }
   switch_between(all.scheduler, fiber.context);
   all.running = nullptr;
@@ -113,16 +191,6 @@ void wait_for(Wants what) {
   self.wants = what;
   switch_between(self.context, block().scheduler);
   become(self.place);
-}
-
-// A fiber that was left in the middle of a thread begins anew.
-Fiber& idle_fiber() {
-  Block& all = block();
-  if (all.idle.empty())
-    all.idle.push_back(all.fibers.emplace_back(std::make_unique<Fiber>()).get());
-  Fiber& fiber = *all.idle.back();
-  all.idle.pop_back();
-  return fiber;
 }
 
 std::string count_text(std::size_t count, std::size_t of) {
@@ -152,6 +220,7 @@ bool pass_barrier() {
   }
   all.last_votes = all.votes;
   all.votes = 0;
+  ++all.passed;
   for (Fiber* fiber : all.of_thread) fiber->wants = Wants::to_run;
   return true;
 }
@@ -176,6 +245,17 @@ bool pass_warps() {
   return any;
 }
 
+// Memory of its own for every block of a kernel, which is nobody's before; all ones are no number.
+void make_shared_memory(std::size_t bytes) {
+  Crew& crew = *block().crew;
+  if (!sees_races) crew.shared.clear();
+  const As turn{crew.actor};
+  crew.shared.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
+  block().shared = crew.shared.back().get();
+  std::memset(block().shared, 0xff, bytes);
+  release(crew.begin->place());
+}
+
 void begin(const std::function<void()>& body, const BlockShape& shape, uint3 number,
            std::mt19937_64& order) {
   Block& all = block();
@@ -186,58 +266,99 @@ void begin(const std::function<void()>& body, const BlockShape& shape, uint3 num
   std::iota(all.order.begin(), all.order.end(), 0U);
   std::shuffle(all.order.begin(), all.order.end(), order);
   all.of_thread.assign(threads, nullptr);
-  all.warps.assign((threads + 31) / 32, {});
+  all.warps.clear();
+  all.warps.resize((threads + 31) / 32);
+  all.barriers = {};
+  all.passed = 0;
   all.begun = all.ended = 0;
   all.votes = 0;
   all.error.clear();
-  all.shared.assign((shape.shared_bytes + 7) / 8, std::bit_cast<double>(~std::uint64_t{0}));
+  forget_shared();
+  if (shape.shared_bytes > 0) make_shared_memory(shape.shared_bytes);
 }
 
-// After an error fibers are in the middle of threads that will never end.
-void drop_fibers() {
-  block().idle.clear();
-  for (const auto& fiber : block().fibers) {
-    fiber->is_started = false;
-    fiber->wants = Wants::nothing;
-    block().idle.push_back(fiber.get());
+// Good until the next exchange.
+const WarpValues& exchange_with_warp(unsigned mask, std::uint64_t value, bool orders_memory) {
+  Block& all = block();
+  const ThreadPlace place = all.running->place;
+  Exchange& exchange = all.warps[place.linear / 32];
+  const std::size_t turn = exchange.turn % 2;
+  const void* order = exchange.orders[turn].place();
+  if (orders_memory) release(order);
+  {
+    const AsHost pause;
+    const unsigned bit = 1U << place.lane();
+    if ((mask & bit) == 0)
+      all.error = "a lane that is not in its own mask";
+    else if (exchange.arrived != 0 && exchange.mask != mask)
+      all.error = "lanes of one warp wait with different masks";
+    exchange.mask = mask;
+    exchange.arrived |= bit;
+    exchange.values[turn][place.lane()] = value;
+    wait_for(Wants::warp);
   }
+  if (orders_memory) acquire(order);
+  return exchange.values[turn];
 }
 
 }  // namespace
 
-const ThreadPlace& current_thread() { return block().running->place; }
-void* dynamic_shared() { return block().shared.data(); }
+void* dynamic_shared() { return block().shared; }
 long long next_clock() { return block().clock += 100; }
 
 int block_barrier(int vote, std::source_location place) {
   Block& all = block();
-  all.votes += vote;
-  all.running->barrier_file = place.file_name();
-  all.running->barrier_line = place.line();
-  wait_for(Wants::block_barrier);
+  const void* order = all.barriers[all.passed % 2].place();
+  release(order);
+  {
+    const AsHost pause;
+    all.votes += vote;
+    all.running->barrier_file = place.file_name();
+    all.running->barrier_line = place.line();
+    wait_for(Wants::block_barrier);
+  }
+  acquire(order);
   return all.last_votes;
 }
 
-const WarpValues& warp_exchange(unsigned mask, std::uint64_t value) {
-  Block& all = block();
-  const ThreadPlace place = all.running->place;
-  Exchange& exchange = all.warps[place.linear / 32];
-  const unsigned bit = 1U << place.lane();
-  if ((mask & bit) == 0)
-    all.error = "a lane that is not in its own mask";
-  else if (exchange.arrived != 0 && exchange.mask != mask)
-    all.error = "lanes of one warp wait with different masks";
-  exchange.mask = mask;
-  exchange.arrived |= bit;
-  const std::size_t turn = exchange.turn % 2;
-  exchange.values[turn][place.lane()] = value;
-  wait_for(Wants::warp);
-  return all.warps[place.linear / 32].values[turn];
+std::uint64_t warp_shuffle_xor(unsigned mask, std::uint64_t value, unsigned lane_mask) {
+  const unsigned lane = block().running->place.lane();
+  return exchange_with_warp(mask, value, false)[(lane ^ lane_mask) % 32];
+}
+
+unsigned warp_ballot(unsigned mask, bool vote) {
+  const WarpValues& all = exchange_with_warp(mask, vote ? 1 : 0, false);
+  unsigned votes = 0;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if ((mask >> lane & 1) != 0 && all[lane] != 0) votes |= 1U << lane;
+  return votes;
+}
+
+void warp_barrier(unsigned mask) { exchange_with_warp(mask, 0, true); }
+
+std::shared_ptr<Crew> make_crew(const Actor& stream) {
+  if (sees_races) return std::make_shared<Crew>(stream);
+  static const auto all = std::make_shared<Crew>(stream);
+  return all;
+}
+
+void begin_kernel(Crew& crew) {
+  crew.begin = std::make_unique<Token>();
+  crew.end = std::make_unique<Token>();
+  const As turn{crew.actor};
+  release(crew.begin->place());
+}
+
+void end_kernel(Crew& crew) {
+  const As turn{crew.actor};
+  acquire(crew.end->place());
+  crew.shared.clear();
 }
 
 std::string run_block(const std::function<void()>& body, const BlockShape& shape, uint3 number,
-                      std::mt19937_64& order) {
+                      std::mt19937_64& order, Crew& crew) {
   Block& all = block();
+  all.crew = &crew;
   begin(body, shape, number, order);
   while (all.ended < all.order.size() && all.error.empty()) {
     std::vector<Fiber*> ready;
@@ -245,14 +366,14 @@ std::string run_block(const std::function<void()>& body, const BlockShape& shape
       if (fiber != nullptr && fiber->wants == Wants::to_run) ready.push_back(fiber);
     std::shuffle(ready.begin(), ready.end(), order);
     for (std::size_t i = 0; i < ready.size() && all.error.empty(); ++i) resume(*ready[i]);
-    while (all.begun < all.order.size() && all.error.empty()) resume(idle_fiber());
+    while (all.begun < all.order.size() && all.error.empty()) resume(crew.take());
     if (!all.error.empty() || all.ended == all.order.size()) break;
     const bool warps_go_on = pass_warps();
     if (!warps_go_on && !pass_barrier() && ready.empty() && all.error.empty())
       all.error = "the block hangs: " + count_text(all.ended, all.order.size()) +
                   " have left, the others wait for them";
   }
-  if (!all.error.empty()) drop_fibers();
+  if (!all.error.empty()) crew.drop();
   return all.error;
 }
 

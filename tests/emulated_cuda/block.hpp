@@ -8,39 +8,42 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <random>
 #include <source_location>
 #include <string>
 
+#include "tests/emulated_cuda/races.hpp"
+
 namespace emulated_cuda {
 
-struct ThreadPlace {
-  uint3 thread{}, block{};
-  dim3 block_size, grid_size;
-  unsigned linear = 0;  // in its block
-
-  unsigned lane() const { return linear % 32; }
-};
-
-/// Of the CUDA thread that runs now.
-const ThreadPlace& current_thread();
 /// Of the block that runs now: what its launch asked for.
 void* dynamic_shared();
 long long next_clock();
 
 /// Waits for all threads of the block, and returns how many of them voted.
 int block_barrier(int vote, std::source_location place);
-using WarpValues = std::array<std::uint64_t, 32>;
-/// Waits for all lanes of the mask, and returns what they handed in; good until the next exchange.
-const WarpValues& warp_exchange(unsigned mask, std::uint64_t value);
+/// Waits for all lanes of the mask, and returns what the lane at this distance handed in.
+std::uint64_t warp_shuffle_xor(unsigned mask, std::uint64_t value, unsigned lane_mask);
+/// The lanes of the mask that voted.
+unsigned warp_ballot(unsigned mask, bool vote);
+/// Lanes see each other's memory behind it: no shuffle and no vote promises that.
+void warp_barrier(unsigned mask);
 
 struct BlockShape {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
 };
+/// The stacks on which CUDA threads run, kept from block to block. To the thread sanitizer each
+/// stream has its own, and the first few streams have one for every thread of a block.
+class Crew;
+std::shared_ptr<Crew> make_crew(const Actor& stream);
+/// Before the first block of a kernel, and behind its last.
+void begin_kernel(Crew& crew);
+void end_kernel(Crew& crew);
 /// Runs the body once for each thread of one block. Returns what went wrong, or nothing.
 std::string run_block(const std::function<void()>& body, const BlockShape& shape, uint3 block,
-                      std::mt19937_64& order);
+                      std::mt19937_64& order, Crew& crew);
 
 /// From a signal handler on a fiber: ends its block with this message. False outside of a kernel.
 bool abandon_block(const std::string& message);

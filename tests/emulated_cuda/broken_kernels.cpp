@@ -49,6 +49,25 @@ __global__ void increment_hidden_kernel(Hidden arrays) {
   if (threadIdx.x < arrays.count) arrays.y[threadIdx.x] = arrays.x[threadIdx.x] + 1;
 }
 
+__global__ void turn_kernel(Mistake mistake, const float* x, float* y) {
+  __shared__ float numbers[32];
+  const unsigned lane = threadIdx.x;
+  numbers[lane] = x[lane];
+  if (mistake == Mistake::no_syncwarp)
+    __shfl_xor_sync(all, 0, 1);
+  else
+    __syncwarp();
+  y[lane] = numbers[31 - lane];
+}
+
+__global__ void count_kernel(Mistake mistake, unsigned* count) {
+  if (threadIdx.x > 0) return;
+  if (mistake == Mistake::no_atomic)
+    *count += 1;
+  else
+    atomicAdd(count, 1U);
+}
+
 __global__ void shared_kernel() { static_cast<float*>(::emulated_cuda::dynamic_shared())[0] = 1; }
 
 cudaLaunchConfig_t one_block(cudaStream_t stream) {
@@ -73,6 +92,18 @@ cudaError_t increment_with(Mistake mistake, cudaStream_t stream, const float* x,
   if (mistake == Mistake::hidden_pointer)
     return cudaLaunchKernelEx(&config, increment_hidden_kernel, Hidden{x, y, count});
   return cudaLaunchKernelEx(&config, increment_kernel, mistake, x, y, count);
+}
+
+cudaError_t turn_with(Mistake mistake, cudaStream_t stream, const float* x, float* y) {
+  cudaLaunchConfig_t config = one_block(stream);
+  config.blockDim = dim3{32};
+  return cudaLaunchKernelEx(&config, turn_kernel, mistake, x, y);
+}
+
+cudaError_t count_with(Mistake mistake, cudaStream_t stream, unsigned* count) {
+  cudaLaunchConfig_t config = one_block(stream);
+  config.gridDim = dim3{4};
+  return cudaLaunchKernelEx(&config, count_kernel, mistake, count);
 }
 
 cudaError_t use_shared(cudaStream_t stream, std::size_t bytes) {

@@ -18,6 +18,8 @@ enum class Mistake : unsigned char {
   write_before,       // one number before the begin
   hidden_pointer,     // the address comes inside of a structure
   unequal_loops,      // threads pass barriers a different number of times
+  no_syncwarp,        // lanes read what others wrote, behind a shuffle only
+  no_atomic,          // blocks add to one place
 };
 
 /// sum of x[0 … count) into *total, by one block of 128 threads.
@@ -26,6 +28,10 @@ cudaError_t sum_with(Mistake mistake, cudaStream_t stream, const float* x, std::
 /// y[i] = x[i] + 1
 cudaError_t increment_with(Mistake mistake, cudaStream_t stream, const float* x, float* y,
                            std::size_t count);
+/// y[i] = x[31 - i], by one warp through shared memory.
+cudaError_t turn_with(Mistake mistake, cudaStream_t stream, const float* x, float* y);
+/// *count += 1 by each of four blocks.
+cudaError_t count_with(Mistake mistake, cudaStream_t stream, unsigned* count);
 /// Asks for so much shared memory.
 cudaError_t use_shared(cudaStream_t stream, std::size_t bytes);
 

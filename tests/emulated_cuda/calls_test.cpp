@@ -196,6 +196,10 @@ TEST(CudaCalls, OptimizersWithClippedAndSkippedGradients) {
       {call_of(Kernel::round_sum, {}), "dw"},
       {call_of(Kernel::gradient_factor, {}, {0.75}), "ws"},
       {call_of(Kernel::count_step, {}), "s"},
+      {call_of(Kernel::take_finite, {}), "ws"},
+      {call_of(Kernel::adjust_loss_scale, {4}, {2, 0.5, 1, 0x1p+24}), "s"},
+      {call_of(Kernel::scale_loss, {}), "dsd"},
+      {call_of(Kernel::dropout, {9, 5, 11, 37, 40}, {0.3}), "wsw"},
   };
   for (const double finite : {1.0, 0.0})
     for (const auto& [call, letters] : calls) {

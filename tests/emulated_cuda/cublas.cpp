@@ -47,6 +47,14 @@ struct Matrix {
       return static_cast<double>(to_float(static_cast<const rehearse::Bf16*>(numbers)[i]));
     return static_cast<double>(static_cast<const float*>(numbers)[i]);
   }
+  // As who acts now: every number of it.
+  void touch(int rows, int columns, void (*how)(const void*, std::size_t)) const {
+    const int length = is_transposed ? columns : rows, count = is_transposed ? rows : columns;
+    for (int i = 0; i < count; ++i)
+      how(static_cast<const std::byte*>(numbers) +
+              static_cast<std::size_t>(i) * static_cast<std::size_t>(stride) * bytes_of(type),
+          static_cast<std::size_t>(length) * bytes_of(type));
+  }
   // How many bytes a matrix of so many rows and columns takes.
   std::size_t bytes(int rows, int columns) const {
     return rows == 0 || columns == 0 ? 0 : (at(rows - 1, columns - 1) + 1) * bytes_of(type);
@@ -156,9 +164,13 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a
         fmt::format("cublasGemmEx of {} x {} x {}: a matrix is too short or elsewhere", m, n, k));
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  submit(*resolve(handle->stream), "cublasGemmEx", [=] {
+  submit(*resolve(handle->stream), "cublasGemmEx", [=, on = resolve(handle->stream)] {
     const Memory::Access open{state().memory, {&device, 1}};
     multiply(product);
+    const As turn{on->actor};
+    product.a.touch(m, k, reads);
+    product.b.touch(k, n, reads);
+    product.c.touch(m, n, writes);
   });
   return CUBLAS_STATUS_SUCCESS;
 }

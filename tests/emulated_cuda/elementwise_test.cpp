@@ -3,6 +3,7 @@
 #include "kernels/elementwise.hpp"
 
 #include "kernels/cuda_kernels.hpp"
+#include "kernels/step_state.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
 namespace rehearse {
@@ -122,6 +123,26 @@ TEST_F(Elementwise, DropoutHasTheSameMask) {
       dropout_add(stream, dx, dr, mask, dsum);
       EXPECT_EQ(bits(dy.values()), bits(y));
       EXPECT_EQ(bits(dsum.values()), bits(sum));
+    }
+}
+
+// What a rank holds of a tensor, in the middle of a training.
+TEST_F(Elementwise, DropoutOfRunsInAStep) {
+  SeededNumbers numbers(5);
+  const StepState state{.taken = 6, .skipped = 3};
+  const Array<StepState> step{std::vector{state}};
+  for (const std::size_t block : {1, 2, 3, 4, 5, 7, 64, 333})
+    for (const std::size_t runs : {1, 2, 9}) {
+      const std::size_t stride = block + numbers.below(11), n = runs * block;
+      Dropout mask{0.3, {.seed = 78, .stream = block}, numbers.below(1000)};
+      const Floats x = numbers.floats(n);
+      const Array<float> dx{x}, dy{n};
+      dropout(stream, dx, step.data(), mask, {block, stride}, dy);
+      Floats y(n);
+      mask.words.stream += 9 * dropout_streams_of_step;
+      for (std::size_t at = 0; at < n; at += block, mask.first += stride)
+        dropout(std::span{x}.subspan(at, block), mask, std::span{y}.subspan(at, block));
+      EXPECT_EQ(bits(dy.values()), bits(y)) << block << " numbers " << runs << " times";
     }
 }
 

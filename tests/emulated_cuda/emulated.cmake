@@ -2,25 +2,67 @@
 # mean, and against the real headers of CUDA, cuBLAS and NCCL.
 if(CUDA_INCLUDE_DIR AND NCCL_INCLUDE_DIR)
   file(GLOB emulation CONFIGURE_DEPENDS tests/emulated_cuda/*.cpp)
-  list(FILTER emulation EXCLUDE REGEX "(_test|gpu_main|tool_machine)\\.cpp$")
+  list(FILTER emulation EXCLUDE REGEX "(_test|_kernels|gpu_main|tool_machine)\\.cpp$")
+  set(kernels_as_cpp ${PROJECT_SOURCE_DIR}/tests/emulated_cuda/broken_kernels.cpp)
   foreach(source ${cuda_kernels})
     cmake_path(GET source STEM name)
     set(as_cpp ${PROJECT_BINARY_DIR}/emulated_cuda/${name}.cpp)
     file(CONFIGURE OUTPUT ${as_cpp} CONTENT
          "#include \"tests/emulated_cuda/device.hpp\"\n#include \"${source}\"\n")
-    list(APPEND emulation ${as_cpp})
+    list(APPEND kernels_as_cpp ${as_cpp})
   endforeach()
-  add_library(emulated_cuda STATIC ${emulation} ${cuda_sources})
-  target_include_directories(emulated_cuda SYSTEM PUBLIC ${CUDA_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
-  target_link_libraries(emulated_cuda PUBLIC rehearse_kernels Threads::Threads)
-  target_compile_definitions(emulated_cuda PUBLIC REHEARSE_EMULATED_CUDA)
-  # CUDA's pragmas are not ours to know; nobody's headers but CUDA's name threads with underscores.
-  target_compile_options(emulated_cuda PRIVATE -Wno-unknown-pragmas)
+  # The executor, which knows nothing of emulation; the emulator; and both with the kernels.
+  add_library(emulated_executor OBJECT ${cuda_sources})
+  add_library(emulated_cuda STATIC ${emulation} ${kernels_as_cpp}
+              $<TARGET_OBJECTS:emulated_executor>)
+  foreach(target emulated_executor emulated_cuda)
+    target_include_directories(${target} SYSTEM PUBLIC ${CUDA_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
+    target_link_libraries(${target} PUBLIC rehearse_kernels Threads::Threads ${CMAKE_DL_LIBS})
+    target_compile_definitions(${target} PUBLIC REHEARSE_EMULATED_CUDA)
+    # CUDA's pragmas are not ours to know; only CUDA's headers name threads with underscores.
+    target_compile_options(${target} PRIVATE -Wno-unknown-pragmas)
+  endforeach()
   # The command line with --backend cuda on emulated devices, for tests of it.
-  add_executable(rehearse-emulated tools/main.cpp tools/cuda_backend.cpp tools/cuda_calibrate.cpp
+  add_executable(rehearse-emulated tools/main.cpp tools/cuda_backend.cpp tools/cuda_bench.cpp
+                 tools/cuda_calibrate.cpp
                  tests/emulated_cuda/tool_machine.cpp)
   target_link_libraries(rehearse-emulated PRIVATE ${mpi_first} rehearse_tools emulated_cuda
                         CLI11::CLI11)
+  # What the tests load in the place of Nsight, and of CUPTI's library, which finds the machine's
+  # clock and work in the program that loads it.
+  set(listening -Wl,--export-dynamic-symbol=emulated_cuda_listen
+      -Wl,--export-dynamic-symbol=emulated_cuda_clock)
+  if(EXISTS ${CUDA_INCLUDE_DIR}/nvtx3/nvToolsExt.h)
+    add_library(nvtx_listener MODULE tests/emulated_cuda/plugins/nvtx_listener.cpp)
+    target_include_directories(nvtx_listener SYSTEM PRIVATE ${CUDA_INCLUDE_DIR})
+    add_dependencies(rehearse-emulated nvtx_listener)
+    list(APPEND profiler_places
+         "#define REHEARSE_NVTX_LISTENER \"$<TARGET_FILE:nvtx_listener>\"\n")
+  endif()
+  if(EXISTS ${CUDA_INCLUDE_DIR}/cupti.h)
+    add_library(fake_cupti MODULE tests/emulated_cuda/plugins/fake_cupti.cpp)
+    target_include_directories(fake_cupti PRIVATE ${PROJECT_SOURCE_DIR})
+    target_include_directories(fake_cupti SYSTEM PRIVATE ${CUDA_INCLUDE_DIR})
+    set_target_properties(fake_cupti PROPERTIES PREFIX "" OUTPUT_NAME libcupti SUFFIX .so.13
+                          LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake_cupti)
+    target_link_options(rehearse-emulated PRIVATE ${listening})
+    add_dependencies(rehearse-emulated fake_cupti)
+    list(APPEND profiler_places "#define REHEARSE_FAKE_CUPTI \"$<TARGET_FILE:fake_cupti>\"\n")
+  endif()
+  # The same under the thread sanitizer, which sees what kernels touch; who touches it and what
+  # orders it the emulator tells it, unseen itself.
+  if(NOT REHEARSE_SANITIZE)
+    add_library(emulated_races STATIC ${emulation} $<TARGET_OBJECTS:emulated_executor>)
+    add_library(emulated_race_kernels OBJECT ${kernels_as_cpp})
+    foreach(target emulated_races emulated_race_kernels)
+      target_include_directories(${target} SYSTEM PUBLIC ${CUDA_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
+      target_link_libraries(${target} PUBLIC rehearse_kernels Threads::Threads ${CMAKE_DL_LIBS})
+      target_compile_definitions(${target} PUBLIC REHEARSE_EMULATED_CUDA REHEARSE_RACES)
+      target_compile_options(${target} PRIVATE -Wno-unknown-pragmas)
+    endforeach()
+    target_compile_options(emulated_race_kernels PRIVATE -fsanitize=thread)
+    target_link_options(emulated_races PUBLIC -fsanitize=thread)
+  endif()
 else()
   message(STATUS "CUDA's and NCCL's headers not found: tests on emulated GPUs are left out")
 endif()

@@ -6,49 +6,38 @@
 // In a group all arrivals come before all completions, as in NCCL's one kernel for a group.
 #include <fmt/format.h>
 #include <nccl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <thread>
 #include <tuple>
 
-#include "tests/emulated_cuda/nccl_numbers.hpp"
+#include "tests/emulated_cuda/nccl_meeting.hpp"
+#include "tests/emulated_cuda/nccl_processes.hpp"
 #include "tests/emulated_cuda/state.hpp"
 
 namespace emulated_cuda {
 
 namespace {
 
-struct Call {
-  enum class Kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce, p2p };
-  Kind kind{};
-  const void* input = nullptr;
-  void* output = nullptr;
-  std::size_t count = 0;
-  ncclDataType_t type{};
-  ncclRedOp_t operation = ncclSum;
-  int root = 0;  // of p2p: the peer
-
-  std::size_t bytes() const { return count * bytes_of(type); }
-  bool is_like(const Call& other) const {
-    return kind == other.kind && count == other.count && type == other.type &&
-           operation == other.operation && root == other.root;
-  }
-};
-
-constexpr const char* names[] = {"ncclAllReduce", "ncclReduceScatter", "ncclAllGather",
-                                 "ncclBroadcast", "ncclReduce",        "ncclSend and ncclRecv"};
-
-struct Meeting {
-  std::map<int, Call> calls;  // by rank; of p2p: 0 sends, 1 receives
-  bool is_done = false;
-};
-
 struct Clique {
   std::vector<int> devices;  // by rank; -1: not joined yet
   std::map<std::uint64_t, std::shared_ptr<Meeting>> collectives;
   std::map<std::tuple<int, int, std::uint64_t>, std::shared_ptr<Meeting>> messages;
+  // Where ranks joined one by one, and may be in other processes.
+  std::optional<Post> post;
+  std::vector<Post::Member> members;  // by rank, once all are there
+  bool has_others = false;
 
+  std::vector<int> devices_here() const {
+    std::vector<int> here;
+    for (std::size_t rank = 0; rank < devices.size(); ++rank)
+      if (!has_others || members[rank].process == ::getpid()) here.push_back(devices[rank]);
+    return here;
+  }
   int ranks() const { return static_cast<int>(devices.size()); }
 };
 
@@ -85,89 +74,54 @@ std::map<std::uint64_t, std::shared_ptr<Clique>>& cliques() {
   return all;
 }
 
-using Bytes = std::vector<std::byte>;
-
-Bytes read(const void* address, std::size_t bytes) {
-  Bytes result(bytes);
-  if (bytes > 0) std::memcpy(result.data(), address, bytes);
-  return result;
-}
-
-Bytes sum_of(const Meeting& meeting, std::size_t count) {
-  const Call& first = meeting.calls.begin()->second;
-  Bytes total = read(first.input, count * bytes_of(first.type));
-  for (auto at = std::next(meeting.calls.begin()); at != meeting.calls.end(); ++at)
-    combine(first.type, first.operation, at->second.input, total.data(), count);
-  if (first.operation == ncclAvg) divide(first.type, total.data(), count, meeting.calls.size());
-  return total;
-}
-
-void run_collective(const Meeting& meeting) {
-  const Call& first = meeting.calls.begin()->second;
-  const std::size_t ranks = meeting.calls.size(), bytes = first.bytes();
-  Bytes all;
-  switch (first.kind) {
-    case Call::Kind::all_reduce:
-    case Call::Kind::reduce:
-      all = sum_of(meeting, first.count);
-      break;
-    case Call::Kind::reduce_scatter:
-      all = sum_of(meeting, first.count * ranks);
-      break;
-    case Call::Kind::broadcast:
-      all = read(meeting.calls.at(first.root).input, bytes);
-      break;
-    case Call::Kind::all_gather:
-      for (const auto& [rank, call] : meeting.calls) {
-        const Bytes part = read(call.input, bytes);
-        all.insert(all.end(), part.begin(), part.end());
-      }
-      break;
-    case Call::Kind::p2p:
-      break;
-  }
-  for (const auto& [rank, call] : meeting.calls) {
-    if (first.kind == Call::Kind::reduce && rank != first.root) continue;
-    const std::size_t begin =
-        first.kind == Call::Kind::reduce_scatter ? static_cast<std::size_t>(rank) * bytes : 0;
-    std::memcpy(call.output, all.data() + begin,
-                first.kind == Call::Kind::all_gather ? all.size() : bytes);
-  }
-}
-
-void run_meeting(const Clique& clique, const Meeting& meeting) {
-  const Call& first = meeting.calls.begin()->second;
-  for (const auto& [rank, call] : meeting.calls) {
-    const bool agrees = first.kind == Call::Kind::p2p
-                            ? call.count == first.count && call.type == first.type
-                            : call.is_like(first);
-    if (!agrees) {
-      fail(cudaErrorLaunchFailure,
-           fmt::format(
-               "{}: ranks disagree, {} and {} numbers (real NCCL would hang or give rubbish)",
-               names[static_cast<int>(first.kind)], first.count, call.count));
-      return;
-    }
-  }
-  const Memory::Access open{state().memory, clique.devices};
-  pass_time(first.bytes());
-  if (first.kind == Call::Kind::p2p)
-    std::memcpy(meeting.calls.at(1).output, meeting.calls.at(0).input, first.bytes());
-  else
-    run_collective(meeting);
-}
-
 std::shared_ptr<Meeting> meeting_of(ncclComm& comm, const Call& call) {
   Clique& clique = *comm.clique;
-  std::shared_ptr<Meeting>* at = nullptr;
-  if (call.kind != Call::Kind::p2p)
-    at = &clique.collectives[comm.collectives++];
-  else if (call.input != nullptr)
-    at = &clique.messages[{comm.rank, call.root, comm.sent[call.root]++}];
-  else
-    at = &clique.messages[{call.root, comm.rank, comm.received[call.root]++}];
-  if (*at == nullptr) *at = std::make_shared<Meeting>();
-  return *at;
+  const auto made = [](std::shared_ptr<Meeting>& at, std::string name) {
+    if (at == nullptr) at = std::make_shared<Meeting>();
+    at->name = std::move(name);
+    return at;
+  };
+  if (call.kind != Call::Kind::p2p) {
+    const std::uint64_t number = comm.collectives++;
+    return made(clique.collectives[number], fmt::format("collective-{}", number));
+  }
+  const bool sends = call.input != nullptr;
+  const int source = sends ? comm.rank : call.root, target = sends ? call.root : comm.rank;
+  const std::uint64_t number = sends ? comm.sent[call.root]++ : comm.received[call.root]++;
+  return made(clique.messages[{source, target, number}],
+              fmt::format("message-{}-{}-{}", source, target, number));
+}
+
+std::string letter_of(const Meeting& meeting, int key) {
+  return fmt::format("{}-{}", meeting.name, key);
+}
+
+// For ranks in other processes: the call and its input.
+void post_arrival(const Clique& clique, const Meeting& meeting, int key, const Call& call) {
+  const Extent input = input_of(call, clique.ranks());
+  std::vector<std::byte> letter(sizeof(Call) + input.bytes);
+  std::memcpy(letter.data(), &call, sizeof(Call));
+  const std::vector<int> here = clique.devices_here();
+  const Memory::Access open{state().memory, here};
+  if (input.bytes > 0) std::memcpy(letter.data() + sizeof(Call), input.address, input.bytes);
+  clique.post->put(letter_of(meeting, key), letter);
+}
+
+// Of the others whoever has come.
+void receive_arrivals(const Clique& clique, Meeting& meeting, int keys, bool is_p2p) {
+  Round& round = meeting.now();
+  for (int key = 0; key < keys; ++key) {
+    if (round.calls.contains(key)) continue;
+    auto letter = clique.post->read(letter_of(meeting, key));
+    if (!letter) continue;
+    if (is_p2p) clique.post->remove(letter_of(meeting, key));  // nobody else reads it
+    Call call;
+    std::memcpy(&call, letter->data(), sizeof(Call));
+    std::vector<std::byte>& kept = round.brought[key] = std::move(*letter);
+    if (call.input != nullptr) call.input = kept.data() + sizeof(Call);
+    call.output = nullptr;
+    round.calls[key] = call;
+  }
 }
 
 // What goes wrong on purpose with this call; success: nothing; in progress: it is lost.
@@ -188,25 +142,37 @@ std::function<void()> arrive(const Pending& each) {
   const std::shared_ptr<Meeting> meeting = meeting_of(comm, each.call);
   const bool is_p2p = each.call.kind == Call::Kind::p2p;
   const int key = is_p2p ? (each.call.input != nullptr ? 0 : 1) : comm.rank;
-  const std::size_t needed = is_p2p ? 2 : static_cast<std::size_t>(clique->ranks());
+  const int needed = is_p2p ? 2 : clique->ranks();
   const ncclResult_t fault = fault_of(comm);
-  const std::string what =
-      fmt::format("{} of rank {}", names[static_cast<int>(each.call.kind)], comm.rank);
-  submit(stream, what, [=, call = each.call, error = comm.error] {
-    if (fault == ncclSuccess)
-      meeting->calls[key] = call;
-    else if (fault != ncclInProgress)
-      *error = fault;
+  const std::string what = fmt::format("{} of rank {}", name_of(each.call.kind), comm.rank);
+  submit(stream, what, [=, &stream, call = each.call, error = comm.error] {
+    if (fault != ncclSuccess) {
+      if (fault != ncclInProgress) *error = fault;
+      return;
+    }
+    if (clique->has_others) post_arrival(*clique, *meeting, key, call);
+    const Call& there = meeting->now().calls[key] = call;
+    const As turn{stream.actor};
+    const Extent input = input_of(call, clique->ranks());
+    reads(input.address, input.bytes);
+    release(&there);
   });
   return [=, &stream, is_aborted = comm.is_aborted] {
     submit(
         stream, what + ", waiting for the others",
-        [=] {
-          if (*is_aborted || meeting->is_done) return;
-          meeting->is_done = true;
-          run_meeting(*clique, *meeting);
+        [=, &stream, call = each.call] {
+          Round& round = meeting->now();
+          if (*is_aborted) return;
+          if (!std::exchange(round.is_done, true)) run_meeting(clique->devices_here(), round);
+          const As turn{stream.actor};
+          see_arrivals(round, key, call, clique->ranks());
         },
-        [=] { return *is_aborted || meeting->calls.size() == needed; });
+        [=] {
+          Round& round = meeting->now();
+          if (clique->has_others && round.calls.contains(key))
+            receive_arrivals(*clique, *meeting, needed, is_p2p);
+          return *is_aborted || static_cast<int>(round.calls.size()) == needed;
+        });
   };
 }
 
@@ -230,7 +196,7 @@ ncclResult_t post(ncclComm_t comm, const Call& call, cudaStream_t stream) {
   if (!is_right(call.input, in_bytes) || !is_right(call.output, out_bytes) ||
       resolve(stream)->device != comm->device()) {
     complain(fmt::format("{}: a buffer or stream of another device than rank {}'s, or too short",
-                         names[static_cast<int>(call.kind)], comm->rank));
+                         name_of(call.kind), comm->rank));
     return ncclInvalidArgument;
   }
   pending.push_back({comm, call, stream});
@@ -246,11 +212,24 @@ ncclComm_t make_comm(std::shared_ptr<Clique> clique, int rank) {
   return comm;
 }
 
-ncclResult_t wait_for_all(const Clique& clique) {
-  const cudaError_t result =
-      run_until([&] { return std::ranges::find(clique.devices, -1) == clique.devices.end(); },
-                "ncclCommInitRank");
-  return result == cudaSuccess ? ncclSuccess : ncclSystemError;
+// As NCCL does, it waits for ranks that never come; but not when one that came is gone.
+ncclResult_t wait_for_all(Clique& clique) {
+  using namespace std::chrono_literals;
+  for (int naps = 0; naps < 15000; ++naps) {
+    if (auto members = clique.post->members(clique.ranks())) {
+      const std::lock_guard guard{lock()};
+      clique.members = std::move(*members);
+      for (std::size_t rank = 0; rank < clique.members.size(); ++rank) {
+        clique.devices[rank] = clique.members[rank].device;
+        clique.has_others = clique.has_others || clique.members[rank].process != ::getpid();
+      }
+      state().has_others = state().has_others || clique.has_others;
+      return ncclSuccess;
+    }
+    std::this_thread::sleep_for(2ms);
+  }
+  complain("ncclCommInitRank would wait forever");
+  return ncclSystemError;
 }
 
 }  // namespace
@@ -284,9 +263,8 @@ ncclResult_t ncclGetVersion(int* version) {
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   const std::lock_guard guard{lock()};
-  static std::uint64_t number = 0;
+  const std::uint64_t number = Post::new_number();
   *id = {};
-  ++number;
   std::memcpy(id->internal, &number, sizeof(number));
   return ncclSuccess;
 }
@@ -314,6 +292,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
     }
     clique = shared;
     if (rank < 0 || rank >= clique->ranks() || ranks != clique->ranks()) return ncclInvalidArgument;
+    if (!clique->post) clique->post.emplace(number);
+    clique->post->join(rank, current_device());
     clique->devices[static_cast<std::size_t>(rank)] = current_device();
     *comm = make_comm(clique, rank);
   }
@@ -327,6 +307,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   const std::lock_guard guard{lock()};
   if (state().other_handles.erase(comm) == 0) return ncclInvalidArgument;
+  if (comm->clique->post) comm->clique->post->leave(comm->rank, comm->clique->members);
   delete comm;
   return ncclSuccess;
 }
@@ -339,6 +320,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   const std::lock_guard guard{lock()};
+  for (const Post::Member& member : comm->clique->members)
+    if (comm->clique->has_others && !lives(member.process)) *comm->error = ncclRemoteError;
   *error = *comm->error;
   return ncclSuccess;
 }

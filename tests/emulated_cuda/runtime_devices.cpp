@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tests/emulated_cuda/graphs.hpp"
 #include "tests/emulated_cuda/state.hpp"
 
 namespace emulated_cuda {
@@ -42,7 +43,7 @@ cudaError_t enqueue_copy(void* target, const void* source, std::size_t bytes, cu
                          bytes, all.memory.describe(source), all.memory.describe(target)));
     return result(cudaErrorInvalidValue);
   }
-  submit(*resolve(on), fmt::format("a copy of {} bytes", bytes), [=] {
+  submit(*resolve(on), fmt::format("a copy of {} bytes", bytes), [=, stream = resolve(on)] {
     std::vector<int> devices;
     if (to >= 0) devices.push_back(to);
     if (from >= 0 && from != to) devices.push_back(from);
@@ -51,8 +52,9 @@ cudaError_t enqueue_copy(void* target, const void* source, std::size_t bytes, cu
       return;
     }
     const Memory::Access open{state().memory, devices};
-    if (bytes > 0) std::memcpy(target, source, bytes);  // of none, both may be null
     pass_time(bytes);
+    const As turn{stream->actor};
+    if (bytes > 0) std::memcpy(target, source, bytes);  // of none, both may be null
   });
   return cudaSuccess;
 }
@@ -87,10 +89,23 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (!is_device(device)) return result(cudaErrorInvalidDevice);
   *properties = {};
   fmt::format_to_n(properties->name, sizeof(properties->name) - 1, "emulated device {}", device);
-  properties->major = 8;
+  properties->major = state().options.capability / 10;
+  properties->minor = state().options.capability % 10;
   properties->totalGlobalMem = state().options.memory;
   properties->multiProcessorCount = 1;
   properties->pciBusID = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int device) {
+  const std::lock_guard guard{lock()};
+  if (!is_device(device)) return result(cudaErrorInvalidDevice);
+  if (what == cudaDevAttrComputeCapabilityMajor)
+    *value = state().options.capability / 10;
+  else if (what == cudaDevAttrComputeCapabilityMinor)
+    *value = state().options.capability % 10;
+  else
+    return result(cudaErrorInvalidValue);
   return cudaSuccess;
 }
 
@@ -138,6 +153,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   const std::lock_guard guard{lock()};
   if (state().failure != cudaSuccess) return result(state().failure);
+  if (const cudaError_t error = refuse_while_capturing(nullptr, "cudaMalloc")) return error;
   *address = bytes == 0 ? nullptr : state().memory.allocate(current_device(), bytes);
   return bytes > 0 && *address == nullptr ? result(cudaErrorMemoryAllocation) : cudaSuccess;
 }
@@ -145,6 +161,7 @@ cudaError_t cudaMalloc(void** address, std::size_t bytes) {
 // As on a real device, freeing waits for all work.
 cudaError_t cudaFree(void* address) {
   if (address == nullptr) return cudaSuccess;
+  if (const cudaError_t error = refuse_while_capturing(nullptr, "cudaFree")) return error;
   const cudaError_t before = cudaDeviceSynchronize();
   const std::lock_guard guard{lock()};
   if (!state().memory.free(address)) {
@@ -176,6 +193,7 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
 }
 
 cudaError_t cudaMemcpy(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind) {
+  if (const cudaError_t error = refuse_while_capturing(nullptr, "cudaMemcpy")) return error;
   if (const cudaError_t error = cudaMemcpyAsync(target, source, bytes, kind, nullptr)) return error;
   return synchronize(*resolve(nullptr), "cudaMemcpy");
 }
@@ -198,8 +216,9 @@ cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStr
     complain(fmt::format("a fill of {} bytes of {}", bytes, state().memory.describe(address)));
     return result(cudaErrorInvalidValue);
   }
-  submit(*resolve(stream), "a fill", [=] {
+  submit(*resolve(stream), "a fill", [=, on = resolve(stream)] {
     const Memory::Access open{state().memory, {&device, 1}};
+    const As turn{on->actor};
     if (bytes > 0) std::memset(address, value, bytes);
   });
   return cudaSuccess;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <numeric>
 
 #include "tests/emulated_cuda/block.hpp"
+#include "tests/emulated_cuda/graphs.hpp"
 #include "tests/emulated_cuda/launch.hpp"
 #include "tests/emulated_cuda/state.hpp"
 
@@ -38,28 +40,39 @@ std::string wrong_pointer(int device, const std::vector<const void*>& pointers) 
   return {};
 }
 
-void run_kernel(int device, const std::string& name, const BlockShape& shape,
-                const std::vector<const void*>& pointers, const std::function<void()>& body) {
+void run_blocks(Crew& crew, const std::string& name, const BlockShape& shape,
+                const std::function<void()>& body) {
   State& all = state();
-  if (const std::string wrong = wrong_pointer(device, pointers); !wrong.empty()) {
-    fail(cudaErrorIllegalAddress, name + " " + wrong);
-    return;
-  }
-  const std::vector<int> reach = all.memory.reach(device);
-  const Memory::Access open{all.memory, reach};
   std::vector<unsigned> order(std::size_t{shape.grid.x} * shape.grid.y * shape.grid.z);
   std::iota(order.begin(), order.end(), 0U);
   std::shuffle(order.begin(), order.end(), all.draw);
   for (const unsigned i : order) {
     const uint3 number{i % shape.grid.x, i / shape.grid.x % shape.grid.y,
                        i / shape.grid.x / shape.grid.y};
-    const std::string error = run_block(body, shape, number, all.draw);
+    const std::string error = run_block(body, shape, number, all.draw, crew);
     if (error.empty()) continue;
     const bool is_address = error.starts_with("touches");
     fail(is_address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure,
          fmt::format("{}, block {}: {}", name, i, error));
     return;
   }
+}
+
+void run_kernel(CUstream_st& stream, const std::string& name, const BlockShape& shape,
+                const std::vector<const void*>& pointers, const std::function<void()>& body) {
+  State& all = state();
+  const int device = stream.device;
+  if (const std::string wrong = wrong_pointer(device, pointers); !wrong.empty()) {
+    fail(cudaErrorIllegalAddress, name + " " + wrong);
+    return;
+  }
+  const std::vector<int> reach = all.memory.reach(device);
+  const Memory::Access open{all.memory, reach};
+  if (stream.crew == nullptr) stream.crew = make_crew(stream.actor);
+  begin_kernel(*stream.crew);
+  run_blocks(*stream.crew, name, shape, body);
+  end_kernel(*stream.crew);
+  if (all.failure != cudaSuccess) return;
   if (const auto damage = all.memory.damage(reach))
     fail(cudaErrorIllegalAddress, fmt::format("{} wrote {}", name, *damage));
 }
@@ -89,12 +102,12 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, std::string_view si
   const std::string name = name_of(signature, number);
   const BlockShape shape{config.gridDim, config.blockDim, config.dynamicSmemBytes};
   submit(stream, name,
-         [device = stream.device, name, shape, number, pointers = std::move(pointers),
-          body = std::move(body)] {
+         [&stream, name, shape, number, pointers = std::move(pointers), body = std::move(body)] {
+           if (number == state().options.faults.killing_launch) raise(SIGKILL);
            if (number == state().options.faults.failing_launch)
              fail(cudaErrorLaunchFailure, name + " fails on purpose");
            else
-             run_kernel(device, name, shape, pointers, body);
+             run_kernel(stream, name, shape, pointers, body);
          });
   return cudaSuccess;
 }
@@ -129,6 +142,20 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorNoDevice";
     case cudaErrorNotReady:
       return "cudaErrorNotReady";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureMerge:
+      return "cudaErrorStreamCaptureMerge";
+    case cudaErrorStreamCaptureUnmatched:
+      return "cudaErrorStreamCaptureUnmatched";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
     default:
       return "cudaError";
   }
@@ -157,6 +184,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  leave_capture(*stream);
   const cudaError_t error = synchronize(*stream, "cudaStreamDestroy");
   const std::lock_guard guard{lock()};
   auto& streams = state().streams;
@@ -173,24 +201,33 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard guard{lock()};
-  step();
+  if (const cudaError_t error = refuse_while_capturing(resolve(stream), "cudaStreamQuery"))
+    return error;
+  step_or_nap();
   if (state().failure != cudaSuccess) return result(state().failure);
-  return resolve(stream)->work.empty() ? cudaSuccess : cudaErrorNotReady;
+  if (!resolve(stream)->work.empty()) return cudaErrorNotReady;
+  acquire(resolve(stream)->done.place());
+  return cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t error = refuse_while_capturing(nullptr, "cudaDeviceSynchronize"))
+    return error;
   std::vector<std::pair<const CUstream_st*, std::uint64_t>> until;
   {
     const std::lock_guard guard{lock()};
     for (const CUstream_st* stream : state().streams)
-      if (stream->device == current_device()) until.emplace_back(stream, stream->submitted);
+      if (stream->device == current_device() && !stream->is_node)
+        until.emplace_back(stream, stream->submitted);
   }
-  return run_until(
+  const cudaError_t error = run_until(
       [&] {
         return std::ranges::all_of(
             until, [](const auto& each) { return each.first->completed >= each.second; });
       },
       "cudaDeviceSynchronize");
+  for (const auto& [stream, number] : until) acquire(stream->done.place());
+  return error;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
@@ -209,38 +246,68 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   const std::lock_guard guard{lock()};
   CUstream_st& on = *resolve(stream);
   if (event->device != on.device) return result(cudaErrorInvalidResourceHandle);
-  const auto recording = event->recording = std::make_shared<Recording>();
-  submit(on, "the recording of an event", [recording] {
+  const bool is_external = flags == cudaEventRecordExternal;
+  // Only a graph has an outside.
+  if (is_external && on.capture == nullptr) return result(cudaErrorIllegalState);
+  if (on.capture != nullptr && !is_external) return record_edge(*event, on);
+  event->capture = nullptr;
+  // A node of a graph is met in each of its runs: until then the event is what it was.
+  if (!is_external || event->recording == nullptr) event->recording = std::make_shared<Recording>();
+  submit(on, "the recording of an event", [recording = event->recording, &on] {
+    const As turn{on.actor};
+    release(recording->order.place());
     recording->is_done = true;
     recording->time = state().clock;
   });
   return cudaSuccess;
 }
 
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::lock_guard guard{lock()};
+  CUstream_st& on = *resolve(stream);
+  if (event->capture != nullptr) return wait_for_edge(on, *event);
   const auto recording = event->recording;
-  if (recording != nullptr)
-    submit(*resolve(stream), fmt::format("a wait for an event of device {}", event->device), {},
-           [recording] { return recording->is_done; });
+  if (recording == nullptr) return cudaSuccess;
+  if (on.capture != nullptr)
+    return break_capture(*on.capture, cudaErrorStreamCaptureIsolation,
+                         "a graph waits for an event that was recorded outside of it");
+  submit(
+      on, fmt::format("a wait for an event of device {}", event->device),
+      [recording, &on] {
+        const As turn{on.actor};
+        acquire(recording->order.place());
+      },
+      [recording] { return recording->is_done; });
   return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const cudaError_t error = refuse_edge(*event, "cudaEventSynchronize")) return error;
   const auto recording = event->recording;
   if (recording == nullptr) return cudaSuccess;
-  return run_until([recording] { return recording->is_done; }, "cudaEventSynchronize");
+  const cudaError_t error =
+      run_until([recording] { return recording->is_done; }, "cudaEventSynchronize");
+  acquire(recording->order.place());
+  return error;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const std::lock_guard guard{lock()};
-  step();
+  if (const cudaError_t error = refuse_edge(*event, "cudaEventQuery")) return error;
+  step_or_nap();
   if (state().failure != cudaSuccess) return result(state().failure);
-  return event->recording == nullptr || event->recording->is_done ? cudaSuccess : cudaErrorNotReady;
+  if (event->recording == nullptr) return cudaSuccess;
+  if (!event->recording->is_done) return cudaErrorNotReady;
+  acquire(event->recording->order.place());
+  return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {

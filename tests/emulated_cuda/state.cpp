@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <thread>
 
 #include "sim/assert.hpp"
 #include "tests/emulated_cuda/block.hpp"
+#include "tests/emulated_cuda/graphs.hpp"
 
 namespace emulated_cuda {
 
@@ -15,6 +18,8 @@ namespace {
 
 thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
+
+const ActivityListener* listener = nullptr;
 
 std::unique_ptr<State>& current() {
   static std::unique_ptr<State> all = std::make_unique<State>(Options{});
@@ -29,6 +34,7 @@ std::condition_variable_any& changed() {
 // A kernel that touches what it may not gets the error of a real device. Anyone else: that is the
 // host reading device memory, and the program ends as it would for any wrong pointer.
 void on_fault(int, siginfo_t* info, void*) {
+  act_as_host();
   const Memory& memory = current()->memory;
   if (memory.owner(info->si_addr) >= 0)
     abandon_block("touches " + memory.describe(info->si_addr) + ", which its device may not");
@@ -105,7 +111,9 @@ std::string leaks() {
   const auto count = [&](std::size_t number, const char* what) {
     if (number > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", number, what);
   };
-  count(all.streams.size() - all.default_streams.size(), "streams");
+  const auto nodes = std::ranges::count_if(all.streams, &CUstream_st::is_node);  // of a failed run
+  count(all.streams.size() - all.default_streams.size() - static_cast<std::size_t>(nodes),
+        "streams");
   count(all.events.size(), "events");
   count(all.memory.allocations(), "allocations");
   count(all.host_allocations.size(), "host allocations");
@@ -150,9 +158,26 @@ CUstream_st* resolve(cudaStream_t stream) {
 
 void submit(CUstream_st& stream, std::string what, std::function<void()> run,
             std::function<bool()> is_ready) {
-  stream.work.push_back({++state().numbers, std::move(what), std::move(run), std::move(is_ready)});
+  if (stream.capture != nullptr)
+    return add_node(stream, std::move(what), std::move(run), std::move(is_ready));
+  const std::uint64_t number = ++state().numbers;
+  if (listener != nullptr) listener->submitted(number, what.c_str());
+  stream.work.push_back({number, std::move(what), std::move(run), std::move(is_ready), {}});
+  release(stream.work.back().order.place());
   ++stream.submitted;
   changed().notify_all();
+}
+
+// What a stream has seen when its next work begins: the host at the call, and what the default
+// stream keeps in order.
+void see_before(State& all, CUstream_st& stream, const Work& work) {
+  const As turn{stream.actor};
+  acquire(work.order.place());
+  if (!stream.waits_for_default) return;
+  for (const CUstream_st* other : all.streams)
+    if (other != &stream && other->device == stream.device && other->waits_for_default &&
+        (is_default(all, other) || is_default(all, &stream)))
+      acquire(other->done.place());
 }
 
 bool step() {
@@ -162,13 +187,34 @@ bool step() {
     if (is_runnable(all, *stream)) runnable.push_back(stream);
   if (runnable.empty()) return false;
   CUstream_st& stream = *runnable[all.draw() % runnable.size()];
-  const Work work = std::move(stream.work.front());
+  Work work = std::move(stream.work.front());
   stream.work.pop_front();
+  const std::uint64_t begin = all.clock;
   all.clock += 1000;
+  see_before(all, stream, work);
   if (work.run && all.failure == cudaSuccess) work.run();
+  if (listener != nullptr) listener->ran(work.number, stream.device, begin, all.clock);
+  {
+    const As turn{stream.actor};
+    release(stream.done.place());
+  }
+  {
+    // The stream has read what is in it, and the host has not waited for that.
+    const Unseen end;
+    work = {};
+  }
   ++stream.completed;
+  if (stream.is_node) {
+    std::erase(all.streams, &stream);
+    delete &stream;
+  }
   changed().notify_all();
   return true;
+}
+
+void step_or_nap() {
+  using namespace std::chrono_literals;
+  if (!step() && state().has_others) std::this_thread::sleep_for(200us);
 }
 
 cudaError_t run_until(const std::function<bool()>& condition, const char* call) {
@@ -178,8 +224,10 @@ cudaError_t run_until(const std::function<bool()>& condition, const char* call) 
     if (state().failure != cudaSuccess) break;
     if (step()) {
       idle = 0;
-    } else if (changed().wait_for(guard, 10ms) == std::cv_status::timeout && ++idle > 50) {
-      // Half a second of nothing: no other host thread brings what is missing.
+    } else if (changed().wait_for(guard, state().has_others ? 1ms : 10ms) ==
+                   std::cv_status::timeout &&
+               ++idle > (state().has_others ? 30000 : 50)) {
+      // Half a second of nothing: no other host thread brings what is missing; processes may.
       return fail(cudaErrorLaunchTimeout,
                   fmt::format("{} would wait forever{}", call, waiting_text(state())));
     }
@@ -188,8 +236,21 @@ cudaError_t run_until(const std::function<bool()>& condition, const char* call) 
 }
 
 cudaError_t synchronize(CUstream_st& stream, const char* call) {
+  if (const cudaError_t error = refuse_while_capturing(&stream, call)) return error;
   const std::uint64_t until = stream.submitted;
-  return run_until([&stream, until] { return stream.completed >= until; }, call);
+  const cudaError_t error = run_until([&stream, until] { return stream.completed >= until; }, call);
+  acquire(stream.done.place());
+  return error;
 }
 
 }  // namespace emulated_cuda
+
+void emulated_cuda_listen(const emulated_cuda::ActivityListener* to) {
+  const std::lock_guard guard{emulated_cuda::lock()};
+  emulated_cuda::listener = to;
+}
+
+std::uint64_t emulated_cuda_clock() {
+  const std::lock_guard guard{emulated_cuda::lock()};
+  return emulated_cuda::state().clock;
+}

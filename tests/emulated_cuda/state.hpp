@@ -15,8 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/emulated_cuda/activity.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/emulated_cuda/memory.hpp"
+#include "tests/emulated_cuda/races.hpp"
 
 namespace emulated_cuda {
 
@@ -24,14 +26,20 @@ namespace emulated_cuda {
 struct Recording {
   bool is_done = false;
   std::uint64_t time = 0;  // nanoseconds of the machine's own clock
+  Token order;             // of what came before it
 };
+
+struct Capture;
 
 struct Work {
   std::uint64_t number = 0;  // in the order of calls
   std::string what;
   std::function<void()> run;
   std::function<bool()> is_ready;  // empty: at once
+  Token order;                     // of the host's call
 };
+
+class Crew;
 
 }  // namespace emulated_cuda
 
@@ -41,11 +49,21 @@ struct CUstream_st {
   bool waits_for_default = false;  // made without cudaStreamNonBlocking
   std::deque<emulated_cuda::Work> work;
   std::uint64_t submitted = 0, completed = 0;
+  bool is_node = false;  // made for one node of a graph that runs; gone when that is done
+  // While a graph is made of what is put here: the nodes that the next one waits for.
+  std::shared_ptr<emulated_cuda::Capture> capture;
+  std::vector<std::size_t> tail;
+  emulated_cuda::Actor actor;
+  emulated_cuda::Token done;                  // all work so far
+  std::shared_ptr<emulated_cuda::Crew> crew;  // of its kernels, made by the first
 };
 struct CUevent_st {
   int device = 0;
   bool has_time = true;
   std::shared_ptr<emulated_cuda::Recording> recording;
+  // Recorded while a graph was made: it is an edge there, and nothing that has a time.
+  std::shared_ptr<emulated_cuda::Capture> capture;
+  std::vector<std::size_t> nodes;
 };
 
 namespace emulated_cuda {
@@ -65,6 +83,7 @@ struct State {
   cudaError_t failure = cudaSuccess;          // stays, as on a real device
   std::uint64_t numbers = 0, clock = 0;
   int launches = 0, nccl_calls = 0;
+  bool has_others = false;  // processes, whose work may be waited for
   std::vector<std::string> complaints;
 };
 
@@ -89,8 +108,11 @@ void submit(CUstream_st& stream, std::string what, std::function<void()> run,
 inline void pass_time(std::size_t bytes) { state().clock += bytes / 4; }
 /// Runs one piece of work that may run; false if there is none.
 bool step();
+/// The same for who only asks; while other processes work, it sleeps a little instead.
+void step_or_nap();
 /// Runs work until the condition holds; a complaint and an error if nothing can make it hold.
 cudaError_t run_until(const std::function<bool()>& condition, const char* call);
+/// The same, and the host sees what the work of the stream did.
 cudaError_t synchronize(CUstream_st& stream, const char* call);
 
 }  // namespace emulated_cuda

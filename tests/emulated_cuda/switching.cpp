@@ -3,20 +3,21 @@
 // other stacks.
 #include "tests/emulated_cuda/switching.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
+
+#include "sim/assert.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
-#endif
-#ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
 #endif
 
 namespace emulated_cuda {
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(REHEARSE_RACES)
 constexpr bool is_followed = true;
 #else
 constexpr bool is_followed = false;
@@ -31,10 +32,6 @@ void before_switch([[maybe_unused]] Context& from, [[maybe_unused]] Context& to)
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(&from.fake_stack, to.stack, to.stack_bytes);
 #endif
-#ifdef __SANITIZE_THREAD__
-  from.fiber = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(to.fiber, 0);
-#endif
 }
 
 void go_to(Context& to) {
@@ -46,11 +43,12 @@ void go_to(Context& to) {
 
 }  // namespace
 
-Context::~Context() {
-#ifdef __SANITIZE_THREAD__
-  if (stack != nullptr && fiber != nullptr) __tsan_destroy_fiber(fiber);
-#endif
+Stack::Stack()
+    : begin_{static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))} {
+  ASSERT(begin_ != MAP_FAILED);
 }
+Stack::~Stack() { munmap(begin_, bytes); }
 
 void prepare(Context& context, char* stack, std::size_t bytes, void (*entry)()) {
   getcontext(&context.whole);
@@ -61,9 +59,6 @@ void prepare(Context& context, char* stack, std::size_t bytes, void (*entry)()) 
   context.is_fresh = true;
   context.stack = stack;
   context.stack_bytes = bytes;
-#ifdef __SANITIZE_THREAD__
-  if (context.fiber == nullptr) context.fiber = __tsan_create_fiber(0);
-#endif
 }
 
 void arrive() {

@@ -1,5 +1,5 @@
-// Switches between stacks, told to the sanitizers as each of them wants it: CUDA threads are fibers
-// on stacks of their own.
+// Switches between stacks, told to the address sanitizer: CUDA threads are fibers on stacks of
+// their own. Who acts there, the thread sanitizer is told by races.hpp.
 #pragma once
 
 #include <setjmp.h>
@@ -14,16 +14,28 @@ struct Context {
   ucontext_t whole{};
   jmp_buf place;
   bool is_fresh = false;
-  // For the sanitizers.
+  // For the address sanitizer.
   const void* stack = nullptr;
   std::size_t stack_bytes = 0;
   void* fake_stack = nullptr;
-  void* fiber = nullptr;
 
   Context() = default;
-  ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
+};
+
+/// Pages come when they are touched, to the sanitizers too.
+class Stack {
+ public:
+  static constexpr std::size_t bytes = 128 << 10;
+  Stack();
+  ~Stack();
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+  char* begin() const { return begin_; }
+
+ private:
+  char* begin_;
 };
 
 /// `entry` will run on the stack, and calls arrive() first; it never returns.

@@ -14,6 +14,7 @@ namespace {
 emulated_cuda::Options options_of(const char* text) {
   emulated_cuda::Options options;
   options.memory = 64 << 20;
+  bool is_killed = true;  // of several processes only one is
   std::istringstream words(text == nullptr ? "" : text);
   for (std::string word; words >> word;) {
     const std::size_t equals = word.find('=');
@@ -21,7 +22,12 @@ emulated_cuda::Options options_of(const char* text) {
     const int value = std::stoi(word.substr(equals + 1));
     if (name == "devices") options.devices = value;
     if (name == "memory") options.memory = static_cast<std::size_t>(value);
+    if (name == "capability") options.capability = value;
     if (name == "failing_launch") options.faults.failing_launch = value;
+    if (name == "killed_rank")
+      is_killed = std::getenv("OMPI_COMM_WORLD_RANK") == nullptr ||
+                  std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")) == value;
+    if (name == "killing_launch" && is_killed) options.faults.killing_launch = value;
     if (name == "nccl_error") options.faults.nccl_error = value;
     if (name == "vanished_device") options.faults.vanished_device = value;
   }

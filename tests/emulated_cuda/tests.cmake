@@ -1,0 +1,45 @@
+# Tests on emulated GPUs beside those that GoogleTest lists.
+set(as_root "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+
+# All of them once more under the thread sanitizer; here only some.
+if(TARGET emulated_races)
+  add_executable(emulated_races_tests tests/emulated_cuda/races/races_test.cpp
+                 $<TARGET_OBJECTS:emulated_cuda_tests> $<TARGET_OBJECTS:emulated_race_kernels>)
+  target_link_libraries(emulated_races_tests PRIVATE test_support rehearse_kernels emulated_races)
+  string(JOIN ":" race_tests Seeds/Races.* Elementwise.* Optimizers.* Rows.* Selection.*
+         CudaFaults.* *Between* *WithoutPeer* */mlp_dp4 */mlp_tp4_clipped
+         */mlp_zero3_overlap */mlp_recompute_zbh1 -*Embedding:*ExactThresholdAndTopK)
+  add_test(NAME emulated_races COMMAND emulated_races_tests --gtest_filter=${race_tests})
+  set_tests_properties(emulated_races PROPERTIES LABELS emulated_cuda TIMEOUT 300)
+endif()
+
+# A process for each GPU, held against one process with all.
+if(TARGET emulated_cuda AND TARGET rehearse_mpi AND NOT REHEARSE_SANITIZE)
+  add_executable(mpi_same_gpu_trainings tests/emulated_cuda/processes/same_trainings.cpp
+                 tests/support/interpreter.cpp)
+  target_link_libraries(mpi_same_gpu_trainings PRIVATE rehearse_mpi emulated_cuda)
+  add_test(NAME mpi_same_gpu_trainings_4
+           COMMAND mpirun --oversubscribe -n 4 $<TARGET_FILE:mpi_same_gpu_trainings>)
+  set_tests_properties(mpi_same_gpu_trainings_4 PROPERTIES LABELS emulated_cuda TIMEOUT 300
+                       ENVIRONMENT "${as_root}")
+endif()
+
+# The whole day on emulated GPUs: build it, and every command of it runs.
+if(TARGET rehearse-emulated AND NOT REHEARSE_SANITIZE)
+  add_test(NAME gpu_day COMMAND ${PROJECT_SOURCE_DIR}/tools/gpu-day --emulated
+           ${PROJECT_BINARY_DIR} ${PROJECT_BINARY_DIR}/gpu-day-report.txt)
+  set_tests_properties(gpu_day PROPERTIES LABELS emulated_cuda TIMEOUT 300
+                       ENVIRONMENT "${as_root}")
+endif()
+
+# The same tests of kernels on a real GPU, linked with the real libraries; skipped without one.
+if(TARGET rehearse_cuda)
+  add_executable(gpu_tests tests/emulated_cuda/gpu_main.cpp)
+  foreach(kernels elementwise rows attention selection optimizers fp8)
+    target_sources(gpu_tests PRIVATE tests/emulated_cuda/${kernels}_test.cpp)
+  endforeach()
+  target_include_directories(gpu_tests SYSTEM PRIVATE ${CUDA_INCLUDE_DIR})
+  target_link_libraries(gpu_tests PRIVATE rehearse_cuda rehearse_kernels GTest::gtest)
+  add_test(NAME gpu COMMAND gpu_tests)
+  set_tests_properties(gpu PROPERTIES LABELS gpu SKIP_RETURN_CODE 77)
+endif()
