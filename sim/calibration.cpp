@@ -13,6 +13,7 @@
 #include "topology/accelerator_file.hpp"
 #include "topology/document.hpp"
 #include "topology/fields.hpp"
+#include "topology/io_toml.hpp"
 #include "topology/text_file.hpp"
 
 namespace rehearse {
@@ -56,6 +57,7 @@ void read_launches(Fields& fields, Problems& problems, Calibration& calibration)
     for (const char* key : {"name", "launch_time"}) one.require(key);
     Calibration::Launch launch{one.text("name").value_or(""),
                                one.time("launch_time").value_or(Time{})};
+    read_share(one, "exchange_share", launch.exchange_share);
     if (one.text("name") && !find_framework(launch.framework))
       one.complain("name", fmt::format("unknown framework '{}'", launch.framework));
     one.finish();
@@ -180,9 +182,12 @@ std::string to_toml(const Calibration& calibration) {
   for (const Calibration::Device& device : calibration.devices)
     out += fmt::format("\n[[accelerator]]\nname = {}\n{}", toml_quoted(device.accelerator),
                        write_changes(device.changes));
-  for (const Calibration::Launch& launch : calibration.launches)
+  for (const Calibration::Launch& launch : calibration.launches) {
     out += fmt::format("\n[[framework]]\nname = {}\nlaunch_time = \"{}\"\n",
                        toml_quoted(launch.framework), to_text(launch.time));
+    if (launch.exchange_share > 0)
+      out += fmt::format("exchange_share = {:#}\n", launch.exchange_share);
+  }
   for (const Calibration::LinkClass& link : calibration.links) {
     out += fmt::format("\n[[link]]\nkind = \"{}\"\nbandwidth_share = {:#}\n", to_string(link.kind),
                        link.bandwidth_share);
@@ -202,10 +207,12 @@ Topology apply_known(const Calibration& calibration, Topology topology) {
 }
 
 Scenario apply(const Calibration& calibration, Scenario scenario) {
-  for (const Calibration::Launch& launch : calibration.launches)
-    if (frameworks()[scenario.training.framework].name == launch.framework &&
-        scenario.training.launch_time == Time{})
-      scenario.training.launch_time = launch.time;
+  Training& training = scenario.training;
+  for (const Calibration::Launch& launch : calibration.launches) {
+    if (frameworks()[training.framework].name != launch.framework) continue;
+    if (training.launch_time == Time{}) training.launch_time = launch.time;
+    if (training.exchange_share == 0) training.exchange_share = launch.exchange_share;
+  }
   return scenario;
 }
 

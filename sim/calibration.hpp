@@ -20,6 +20,7 @@
 //   [[framework]]
 //   name = "megatron-lm"              # as the scenario calls it
 //   launch_time = "30us"              # of the host, each kernel
+//   exchange_share = 0.2              # of gradients' best rate; left out: the framework's own
 //   [[link]]                          # all links of a kind
 //   kind = "network"
 //   bandwidth_share = 0.93            # of what the cluster file says
@@ -57,8 +58,9 @@ struct Calibration {
   double error = 0;    // as stated: the mean share by which it misses what it was made from
   std::vector<Device> devices;
   struct Launch {
-    std::string framework;  // as sim/framework.cpp calls it
-    Time time;              // of its host, each kernel
+    std::string framework;      // as sim/framework.cpp calls it
+    Time time;                  // of its host, each kernel
+    double exchange_share = 0;  // 0: the framework's own
     friend bool operator==(const Launch&, const Launch&) = default;
   };
   std::vector<Launch> launches;

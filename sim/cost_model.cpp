@@ -32,6 +32,7 @@ std::initializer_list<Precision> wider(Precision precision) {
       return from_bf16;
     case tf32:
       return from_tf32;
+    case int8:
     case fp32:
       break;
   }

@@ -24,6 +24,9 @@ struct Framework {
   std::string_view name;
   // Of the host, for every kernel and exchange it launches: the GPU waits where that takes longer.
   Time launch;
+  // Of the rate at which its replicas could exchange gradients and parameters: what it reaches
+  // where nothing computes beside them.
+  double exchange_share = 1;
   /// Kernels of its own for what else is a chain of element-wise ones.
   struct Fused {
     bool norm = true, softmax = true, activation = true, residual = true, rope = true;

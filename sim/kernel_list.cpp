@@ -72,8 +72,12 @@ constexpr std::array entries{
     KernelEntry{"find_not_finite", "rm"},
     KernelEntry{"take_finite", "rm"},
     KernelEntry{"adjust_loss_scale", "m"},
+    KernelEntry{"scale_loss", "rrw"},
+    KernelEntry{"int8_largest", "rw"},
+    KernelEntry{"int8_quantize", "rrw"},
+    KernelEntry{"int8_dequantize", "rrw"},
 };
-static_assert(entries.size() == static_cast<std::size_t>(Kernel::adjust_loss_scale) + 1);
+static_assert(entries.size() == static_cast<std::size_t>(Kernel::int8_dequantize) + 1);
 
 }  // namespace
 

@@ -74,6 +74,10 @@ enum class Kernel : std::uint16_t {
   find_not_finite,      // x flag: 1 where any number is infinite or NaN, else what it was
   take_finite,          // flag state
   adjust_loss_scale,    // state; good steps before it grows; growth backoff least largest
+  scale_loss,           // loss(fp64) state scaled(fp64)
+  int8_largest,         // x largest: of the magnitudes
+  int8_quantize,        // x largest codes(int8); ranks whose codes will be added
+  int8_dequantize,      // codes(int8) largest x; ranks
 };
 
 struct KernelEntry {

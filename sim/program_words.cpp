@@ -105,9 +105,9 @@ Compute kernel(TextLine& line) {
 
 Precision precision(TextLine& line) {
   const std::string_view word = line.word("a precision");
-  const auto at = std::find(precision_words.begin(), precision_words.end(), word);
-  if (at != precision_words.end()) return static_cast<Precision>(at - precision_words.begin());
-  const std::vector<std::string> known{precision_words.begin(), precision_words.end()};
+  const auto at = std::find(number_words.begin(), number_words.end(), word);
+  if (at != number_words.end()) return static_cast<Precision>(at - number_words.begin());
+  const std::vector<std::string> known{number_words.begin(), number_words.end()};
   line.fail(fmt::format("unknown precision '{}'{}", word, did_you_mean(word, known)));
 }
 

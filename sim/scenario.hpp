@@ -64,11 +64,15 @@ struct Training {
   bool autocast = false;  // weights in fp32, cast op by op (PyTorch's autocast); else 16-bit copies
   LossScaling loss_scaling = LossScaling::none;
   std::size_t loss_scale_window = 2000;  // steps until the scale doubles: one of them is skipped
+  double initial_loss_scale = 65536;     // of a real run, as is the next; PyTorch's GradScaler
+  double learning_rate = 0;              // 0: one that is usual for the optimizer
+  std::size_t data_seed = 1;             // of parameters, samples and masks of a real run
   Fusion fusion = Fusion::none;          // of element-wise kernels that follow one another
   bool cuda_graph = false;               // kernels are launched together, as nodes of one graph
   Time graph_node_overhead = 1500_ns;    // of each of them, in place of a launch
   std::size_t framework = 0;             // whose kernels and launches: sim/framework.hpp
   Time launch_time;                      // of the host, each kernel; 0: the framework's
+  double exchange_share = 0;             // of gradients' best rate; 0: the framework's
   bool flash_attention = true;
   std::optional<double> clip_grad;  // longest gradient; 0: any; none: 1 for models of sequences
   double dropout = 0;               // > 0: masks are made, kept and read

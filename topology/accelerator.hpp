@@ -53,6 +53,8 @@ struct Accelerator {
   double flash_1_efficiency = 0;    // the same of its older versions; 0: as above
   double flash_2_efficiency = 0;
   double sustained_share = 1;         // of a peak: more of it in the mean, and clocks go down
+  double elementwise_share = 1;       // of a long copy's rate: what sweeps of a step's forward pass
+  double elementwise_grad_share = 1;  // over memory reach, and those of its backward pass
   double communication_share = 0.16;  // of compute, lost while a collective runs beside it
   std::vector<Tile> tiles{{256, 128}, {128, 128}, {128, 64}, {64, 64}, {64, 32}, {32, 32}};
   double k_ramp = 100;   // a GEMM with k this deep reaches half of a tile's rate
@@ -74,7 +76,7 @@ struct AcceleratorChanges {
   std::optional<Time> launch_overhead;
   std::optional<Bytes> memory_ramp;
   std::optional<double> memory_efficiency, fused_efficiency, flash_1_efficiency, flash_2_efficiency,
-      sustained_share, communication_share;
+      sustained_share, elementwise_share, elementwise_grad_share, communication_share;
   std::vector<Efficiency> efficiencies;
   std::optional<std::vector<Accelerator::Tile>> tiles;
   std::optional<double> k_ramp, tile_ramp;

@@ -148,6 +148,8 @@ AcceleratorChanges read_changes(Fields& fields, Problems& problems) {
   changes.flash_1_efficiency = read_efficiency(fields, "flash_1_efficiency");
   changes.flash_2_efficiency = read_efficiency(fields, "flash_2_efficiency");
   changes.sustained_share = read_efficiency(fields, "sustained_share");
+  changes.elementwise_share = read_efficiency(fields, "elementwise_share");
+  changes.elementwise_grad_share = read_efficiency(fields, "elementwise_grad_share");
   // A device that loses all its compute would never finish.
   changes.communication_share = read_number(fields, "communication_share", 0, 0.9);
   if (const Value* table = fields.table("efficiency"))
@@ -228,6 +230,9 @@ AcceleratorChanges changes_of(const Accelerator& accelerator) {
   note(changes.flash_1_efficiency, accelerator.flash_1_efficiency, usual.flash_1_efficiency);
   note(changes.flash_2_efficiency, accelerator.flash_2_efficiency, usual.flash_2_efficiency);
   note(changes.sustained_share, accelerator.sustained_share, usual.sustained_share);
+  note(changes.elementwise_share, accelerator.elementwise_share, usual.elementwise_share);
+  note(changes.elementwise_grad_share, accelerator.elementwise_grad_share,
+       usual.elementwise_grad_share);
   note(changes.communication_share, accelerator.communication_share, usual.communication_share);
   note(changes.tiles, accelerator.tiles, usual.tiles);
   note(changes.k_ramp, accelerator.k_ramp, usual.k_ramp);
@@ -260,6 +265,8 @@ std::string write_keys(const AcceleratorChanges& changes) {
   share("flash_1_efficiency", changes.flash_1_efficiency);
   share("flash_2_efficiency", changes.flash_2_efficiency);
   share("sustained_share", changes.sustained_share);
+  share("elementwise_share", changes.elementwise_share);
+  share("elementwise_grad_share", changes.elementwise_grad_share);
   share("communication_share", changes.communication_share);
   return out;
 }

@@ -14,6 +14,7 @@
 #include "topology/io_nccl_xml.hpp"
 #include "topology/io_nvidia_smi.hpp"
 #include "topology/io_toml.hpp"
+#include "topology/libraries.hpp"
 #include "topology/text_file.hpp"
 
 namespace rehearse {
@@ -145,6 +146,23 @@ bool needs_fabric(const Topology& node, std::size_t nodes, const Fabric& fabric)
   return has_one && node.links().empty() && node.rank_count() > 1;
 }
 
+// Where a host's software is slower than its cable (TCP), the library reaches a share of it.
+void limit_network(Topology& machine, const Value& document) {
+  const Value* value = document.find("library");
+  for (const char* key : {"media", "network"}) value = value ? value->find(key) : nullptr;
+  if (!value || !value->text() || machine.library.name.empty()) return;
+  const Medium& medium = library_table().media.find(*value->text())->second;
+  double most = medium.most.count();
+  if (machine.node_count() == 2 && medium.pair.count() > 0)
+    most = std::min(most, medium.pair.count() / 2);
+  double cable = 0;  // of a host: the narrowest
+  for (const Link& link : machine.links())
+    if (link.kind == LinkKind::network && (cable == 0 || link.bandwidth.count() < cable))
+      cable = link.bandwidth.count();
+  double& share = machine.library.efficiency[static_cast<std::size_t>(LinkKind::network)];
+  if (most > 0 && cable > 0) share = std::min(share, most / cable);
+}
+
 Topology build(const Value& document, const std::string& file, const ClusterOverrides& overrides) {
   Problems problems;
   Fields fields{document, "the file", problems};
@@ -178,6 +196,7 @@ Topology build(const Value& document, const std::string& file, const ClusterOver
   Topology machine = !is_shape && !is_joined ? std::move(node) : at_place(place, [&] {
     return cluster(node, nodes, is_joined ? fabric : Fabric{});
   });
+  limit_network(machine, document);
   machine.apply_efficiency();
   return machine;
 }

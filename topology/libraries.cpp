@@ -17,6 +17,8 @@ Medium read_medium(const Member& member, Problems& problems) {
   Medium medium;
   read_share(fields, "efficiency", medium.efficiency);
   read_share(fields, "in_switch", medium.in_switch);
+  medium.most = fields.bandwidth("most").value_or(BytesPerSecond{});
+  medium.pair = fields.bandwidth("pair").value_or(BytesPerSecond{});
   medium.latency = fields.time("latency").value_or(Time{});
   fields.finish();
   return medium;

@@ -24,6 +24,8 @@ std::span<const LibraryFile> library_files();
 struct Medium {
   double efficiency = 1;  // of the data sheet's rate
   double in_switch = 1;   // of that, where the switch adds and copies
+  BytesPerSecond most{};  // of one host's way in or out; zero: any. Networks only
+  BytesPerSecond pair{};  // of two hosts' ways to each other together; zero: any. Networks only
   Time latency;           // that its software adds to a message, beside its cables; networks only
 };
 

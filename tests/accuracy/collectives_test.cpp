@@ -2,6 +2,7 @@
 // collection where it is: shares, rounded up; correlation in groups and memory rounded down; rows
 // scored.
 #include "tests/accuracy/measurements.hpp"
+#include "tests/support/places.hpp"
 
 namespace rehearse {
 namespace {

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/places.hpp"
 #include "tools/accuracy_summary.hpp"
 
 namespace rehearse {

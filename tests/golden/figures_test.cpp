@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "strategies/schedules/schedules.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/training.hpp"
 #include "tools/report/breakdown_figure.hpp"
 #include "tools/report/curves_figure.hpp"

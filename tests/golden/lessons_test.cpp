@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/places.hpp"
 #include "tools/teach_show.hpp"
 
 namespace rehearse {

@@ -8,6 +8,7 @@
 #include <regex>
 #include <sstream>
 
+#include "tests/support/places.hpp"
 #include "tests/support/shell.hpp"
 
 namespace rehearse {

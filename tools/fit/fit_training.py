@@ -33,13 +33,16 @@ for group, names, shares in (("a100", A100, (0.36, None, 0.29, 0.6)),
                              ("b200", B200, (0.3, 0.5, None, None)),
                              ("v100", V100, (0.3, None, None, None))):
     add("sustained", group, "sustained_share", names, shares[0], 0.03, 1)
+    add("elementwise", group, "elementwise_share", names, 0.5, 0.1, 1)
     for kind, start in zip(("fused_efficiency", "flash_1_efficiency", "flash_2_efficiency"),
                            shares[1:]):
         if start:
             # FlashAttention-2 reaches 0.72 of A100 at best: arXiv:2307.08691.
             add(kind, group, kind, names, start, 0.05, 0.7 if kind != "fused_efficiency" else 0.8)
+# Sweeps over memory of the backward pass, in those of the forward pass: one for all devices.
+add("grad", "all", "elementwise_grad_share", A100 + H100 + B200 + V100, 0.8, 0.3, 1)
 # One host, one constant: frameworks that run the same Python have the same. Beyond 60 us the host
-# would stand for something else.
+# would stand for something else, and a sweep of large models would say nothing of small ones.
 HOSTS = {"megatron-lm": ["megatron-lm"],
          "megatron-deepspeed": ["megatron-deepspeed", "megatron-lm+deepspeed"],
          "nemo": ["nemo", "megatron-bridge"],
@@ -50,25 +53,33 @@ HOSTS = {"megatron-lm": ["megatron-lm"],
                         "aa-scaling-fa2", "aa-scaling-fa2-rms"]}
 for host, names in HOSTS.items():
     add("launch", host, "launch_time", names, 40, 5, 60)
+# Those whose replicas exchange with nothing beside it.
+for host in ("megatron-lm", "megatron-deepspeed", "aa-scaling"):
+    add("exchange", host, "exchange_share", HOSTS[host], 0.3, 0.03, 1)
 
 
 def profile(values, source, error):
     """As TOML."""
-    devices, launches = {}, []
+    devices, hosts = {}, {}
     for name, value in values.items():
         kind, key, targets, *_ = CONSTANTS[name]
-        if kind == "launch":
-            launches += [(framework, value) for framework in targets]
+        if kind in ("launch", "exchange"):
+            line = f'{key} = "{value:.2f}us"' if kind == "launch" else f"{key} = {value:.4f}"
+            for framework in targets:
+                hosts.setdefault(framework, []).append(line)
             continue
         for device in targets:
             share = POWER.get(device, 1) if key == "sustained_share" else 1
+            if kind == "grad":
+                share = next(v for n, v in values.items() if n.endswith("elementwise_share")
+                             and device in CONSTANTS[n][2])
             devices.setdefault(device, []).append(f"{key} = {share * value:.4f}")
     text = f'# What tools/fit/fit_training.py fitted to {source}.\n'
     text += f'schema = 1\nname = "fitted"\nsource = "{source}"\nerror = {error:.4f}\n'
     for device, lines in devices.items():
         text += f'\n[[accelerator]]\nname = "{device}"\n' + "\n".join(lines) + "\n"
-    for framework, value in launches:
-        text += f'\n[[framework]]\nname = "{framework}"\nlaunch_time = "{value:.2f}us"\n'
+    for framework, lines in hosts.items():
+        text += f'\n[[framework]]\nname = "{framework}"\n' + "\n".join(lines) + "\n"
     return text
 
 
@@ -143,7 +154,7 @@ ROWS = {}  # case_id: (gpu, host)
 def owns(name, case):
     group = name.split(".")[0]
     gpu, framework = ROWS[case]
-    return gpu.startswith(group) or group == framework
+    return group == "all" or gpu.startswith(group) or group == framework
 
 
 def read_rows(files):
