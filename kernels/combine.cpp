@@ -44,6 +44,13 @@ void combine_narrow(Combine how, const std::byte* source, std::byte* target, std
   }
 }
 
+void add_codes(Combine how, std::span<const std::byte> source, std::span<std::byte> target) {
+  ASSERT(how == Combine::sum);
+  for (std::size_t i = 0; i < source.size(); ++i)
+    target[i] = static_cast<std::byte>(std::to_integer<unsigned>(target[i]) +
+                                       std::to_integer<unsigned>(source[i]));
+}
+
 }  // namespace
 
 void combine(Combine how, Precision numbers, std::span<const std::byte> source,
@@ -60,6 +67,8 @@ void combine(Combine how, Precision numbers, std::span<const std::byte> source,
     combine_narrow<Fp16>(how, source.data(), target.data(), count, to_fp16);
   else if (numbers == Precision::bf16)
     combine_narrow<Bf16>(how, source.data(), target.data(), count, to_bf16);
+  else if (numbers == Precision::int8)
+    add_codes(how, source, target);
   else if (numbers == Precision::fp8)
     combine_narrow<E4m3>(how, source.data(), target.data(), count,
                          [](float x) { return to_e4m3(x); });

@@ -2,6 +2,7 @@
 // needs nothing. The mask is computed from a counter, never stored.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -18,6 +19,14 @@ struct Dropout {
 
   /// The element's word is below probability · 2^32.
   bool drops(std::uint64_t element) const;
+};
+
+/// In a training, each step's streams begin so many behind those of the step before.
+inline constexpr std::uint64_t dropout_streams_of_step = 1u << 20;
+
+/// A part of a tensor as runs of `block` numbers, each beginning `stride` behind the one before.
+struct DropoutRuns {
+  std::size_t block = 0, stride = 0;
 };
 
 /// y = x / (1 - p) where kept, else 0. Its backward is itself, on the gradient, with the same mask.

@@ -1,4 +1,5 @@
-// One thread for each worker of the plan. An op that ends counts down those who wait for it; the
+// One thread for each worker of the plan, or, with more ranks than processors, one for each
+// processor, on which workers take turns. An op that ends counts down those who wait for it; the
 // last input hands an op to its worker's mailbox, or runs it next when the worker is its own.
 #include "kernels/host_executor.hpp"
 
@@ -9,9 +10,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "kernels/comm/mailbox.hpp"
+#include "kernels/comm/task_pool.hpp"
 #include "kernels/host_pin.hpp"
 #include "kernels/host_plan.hpp"
 #include "kernels/host_work.hpp"
@@ -39,16 +42,20 @@ class HostRun {
     for (std::size_t i = 0; i < program.size(); ++i)
       waits_[i].store(plan_.waits[i], std::memory_order_relaxed);
     timeline_.spans.resize(program.size());
-    const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-    spins_ = plan_.workers.size() <= cores ? 20'000 : 200;
+    const std::size_t processors = options.processors > 0
+                                       ? options.processors
+                                       : std::max(1u, std::thread::hardware_concurrency());
+    spins_ = plan_.workers.size() <= processors ? 20'000 : 200;
+    for (const HostPlan::Worker& worker : plan_.workers)
+      ranks_ = std::max(ranks_, index(worker.rank) + 1);
+    make_selves();
+    if (ranks_ > processors) make_pool(processors);
   }
 
   Timeline run() {
     std::vector<std::jthread> threads;
-    for (std::uint32_t w = 0; w < plan_.workers.size(); ++w)
-      threads.emplace_back([this, w] { work(w); });
-    while (arrived_.load(std::memory_order_acquire) < plan_.workers.size())
-      std::this_thread::yield();
+    for (std::uint32_t t = 0; t < thread_count(); ++t) threads.emplace_back([this, t] { work(t); });
+    while (arrived_.load(std::memory_order_acquire) < thread_count()) std::this_thread::yield();
     start_ = Clock::now();
     gate_.store(1, std::memory_order_release);
     watch();
@@ -69,7 +76,7 @@ class HostRun {
 
   // The caller's thread sleeps until all workers are done, and asks now and then whether to stop.
   void watch() {
-    const auto all = static_cast<std::uint32_t>(plan_.workers.size());
+    const auto all = static_cast<std::uint32_t>(thread_count());
     for (std::uint32_t done; (done = finished_.load(std::memory_order_acquire)) < all;) {
       wait_while(finished_, done, Clock::now() + std::chrono::milliseconds(50));
       if (options_.stop && !stopped_.load() && options_.stop())
@@ -82,61 +89,111 @@ class HostRun {
     if (stopped_.exchange(true)) return;
     failure_ = failure;
     // An item beyond the ops only wakes; `stopped_` says why.
-    for (std::size_t w = 0; w < plan_.workers.size(); ++w)
-      mailboxes_[w].send(static_cast<std::uint32_t>(program_.size() + w), next_);
+    for (std::uint32_t w = 0; w < plan_.workers.size(); ++w)
+      send(w, static_cast<std::uint32_t>(program_.size() + w), nullptr);
+  }
+
+  void send(std::uint32_t worker, std::uint32_t item, TaskPool::Seat* seat) {
+    mailboxes_[worker].send(item, next_);
+    if (pool_) pool_->wake(worker, seat);
   }
 
   struct Waiting {  // a paced compute
     Clock::time_point until;
     OpId op{};
   };
-  struct Self {
+  struct alignas(64) Self {
     std::uint32_t number = 0, left = 0;  // ops to go
     std::deque<OpId> ready;
     std::vector<Waiting> waiting;             // the earliest last
     std::map<Stream, std::deque<OpId>> busy;  // paced queues: what waits behind the one that runs
     OpId before = no_op;                      // what it did last, and until when
     Time busy_until;
+    TaskPool::Seat* seat = nullptr;  // where it has its turn
   };
 
-  void work(std::uint32_t number) {
-    const HostPlan::Worker& what = plan_.workers[number];
-    if (options_.pin) pin_to_processor(index(what.rank), pinned_ranks());
-    if (options_.compute == HostCompute::paced) sharpen_timers();
-    Self self{.number = number, .left = what.ops};
+  void make_selves() {
+    selves_.resize(plan_.workers.size());
+    for (std::uint32_t w = 0; w < selves_.size(); ++w) {
+      selves_[w].number = w;
+      selves_[w].left = plan_.workers[w].ops;
+    }
     for (std::size_t i = 0; i < program_.size(); ++i)
-      if (plan_.worker_of[i] == number && plan_.waits[i] == 0)
-        self.ready.push_back(static_cast<OpId>(i));
+      if (plan_.waits[i] == 0) selves_[plan_.worker_of[i]].ready.push_back(static_cast<OpId>(i));
+  }
+
+  // Whoever talks goes first: it is short, and others wait for it.
+  void make_pool(std::size_t processors) {
+    std::vector<bool> talks;
+    for (const HostPlan::Worker& worker : plan_.workers) talks.push_back(!worker.computes);
+    pool_threads_ = std::min(processors, plan_.workers.size());
+    pool_.emplace(talks, [this](std::uint32_t w, TaskPool::Seat& seat) { return turn(w, seat); });
+  }
+
+  std::size_t thread_count() const { return pool_ ? pool_threads_ : plan_.workers.size(); }
+
+  void work(std::uint32_t thread) {
+    if (options_.pin && pool_)
+      pin_to_processor(thread, pool_threads_);
+    else if (options_.pin)
+      pin_to_processor(index(plan_.workers[thread].rank), ranks_);
+    if (options_.compute == HostCompute::paced) sharpen_timers();
     arrived_.fetch_add(1, std::memory_order_acq_rel);
     // Awake, so that all begin at once: waking a thread takes as long as a small collective.
     while (gate_.load(std::memory_order_acquire) == 0) std::this_thread::yield();
-    try {
-      while (self.left > 0 && !stopped_.load(std::memory_order_relaxed)) step(self);
-    } catch (...) {
-      fail(std::current_exception());
-    }
+    if (pool_)
+      pool_->work();
+    else
+      work_alone(selves_[thread]);
     finished_.fetch_add(1, std::memory_order_acq_rel);
     wake_all(finished_);
   }
 
-  std::size_t pinned_ranks() const {
-    std::size_t ranks = 0;
-    for (const HostPlan::Worker& worker : plan_.workers)
-      ranks = std::max(ranks, index(worker.rank) + 1);
-    return ranks;
+  void work_alone(Self& self) {
+    try {
+      while (self.left > 0 && !stopped_.load(std::memory_order_relaxed))
+        if (!step(self)) wait(self);
+    } catch (...) {
+      fail(std::current_exception());
+    }
   }
 
-  void step(Self& self) {
+  // Short ops one after the other; but whoever one of them has woken does not wait for the next.
+  TaskPool::Wish turn(std::uint32_t worker, TaskPool::Seat& seat) {
+    using Kind = TaskPool::Wish::Kind;
+    constexpr Time slice = Time::picoseconds(20'000'000);
+    Self& self = selves_[worker];
+    self.seat = &seat;
+    const Time begin = self.busy_until;
+    try {
+      while (self.left > 0 && !stopped_.load(std::memory_order_relaxed)) {
+        if (!step(self)) return {Kind::rest, next_moment(self)};
+        if (seat.next != TaskPool::nobody || self.busy_until - begin > slice) return {Kind::again};
+      }
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    return {Kind::done};
+  }
+
+  static Clock::time_point next_moment(const Self& self) {
+    return self.waiting.empty() ? Clock::time_point::max() : self.waiting.back().until;
+  }
+
+  /// What there is to do now, one op at most; false: nothing.
+  bool step(Self& self) {
     receive(self);
-    while (!self.waiting.empty() && self.waiting.back().until <= Clock::now()) {
+    bool any = false;
+    for (; !self.waiting.empty() && self.waiting.back().until <= Clock::now(); any = true) {
       const OpId op = self.waiting.back().op;
       self.waiting.pop_back();
       finish(self, op);
     }
-    if (self.ready.empty()) return self.left > 0 ? wait(self) : void();
+    if (self.ready.empty()) return any;
     const OpId op = self.ready.front();
     self.ready.pop_front();
     if (!must_queue(self, op)) begin(self, op);
+    return true;
   }
 
   // A worker that runs its ops serves a queue one by one anyway; one that only waits for them could
@@ -171,9 +228,7 @@ class HostRun {
       if (!mailbox.is_empty()) return;
       __builtin_ia32_pause();
     }
-    const auto limit =
-        self.waiting.empty() ? Clock::now() + std::chrono::seconds(1) : self.waiting.back().until;
-    mailbox.sleep_until(limit);
+    mailbox.sleep_until(std::min(next_moment(self), Clock::now() + std::chrono::seconds(1)));
   }
 
   void begin(Self& self, OpId id) {
@@ -218,7 +273,7 @@ class HostRun {
       if (worker == self.number)
         self.ready.push_back(next);
       else
-        mailboxes_[worker].send(static_cast<std::uint32_t>(index(next)), next_);
+        send(worker, static_cast<std::uint32_t>(index(next)), self.seat);
     }
   }
 
@@ -230,6 +285,9 @@ class HostRun {
   std::vector<OpId> blockers_;
   std::unique_ptr<Mailbox[]> mailboxes_;
   std::vector<std::uint32_t> next_;
+  std::vector<Self> selves_;  // by worker
+  std::size_t ranks_ = 0, pool_threads_ = 0;
+  std::optional<TaskPool> pool_;  // with more ranks than processors
   Timeline timeline_;
   Clock::time_point start_;
   int spins_ = 0;
@@ -242,6 +300,7 @@ class HostRun {
 }  // namespace
 
 Timeline HostExecutor::run(const Program& program) {
+  ASSERT(options_.parts.empty());
   if (options_.compute == HostCompute::paced) ASSERT(options_.pace.size() == program.size());
   return HostRun(program, memory_, options_).run();
 }

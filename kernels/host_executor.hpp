@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/host_memory.hpp"
+#include "sim/collective_part.hpp"
 #include "sim/executor.hpp"
 
 namespace rehearse {
@@ -20,7 +21,9 @@ struct HostOptions {
   HostCompute compute = HostCompute::calls;
   std::vector<Time> pace;      // paced: by OpId, how long computes wait
   bool pin = true;             // ranks to processors, when there is one for each
-  std::function<bool()> stop;  // asked now and then: true ends the run with a DeviceError
+  std::size_t processors = 0;  // more ranks than these take turns on them; 0: all that are here
+  std::vector<CollectivePart> parts;  // of collectives that MPI runs: with processes only
+  std::function<bool()> stop;         // asked now and then: true ends the run with a DeviceError
 };
 
 class HostExecutor final : public Executor {

@@ -9,10 +9,17 @@
 
 namespace rehearse {
 
-float int8_scale(std::span<const float> x) {
+float largest_magnitude(std::span<const float> x) {
   float largest = 0;
   for (const float value : x) largest = std::max(largest, std::abs(value));
-  return largest / 127;
+  return largest;
+}
+
+float int8_scale(std::span<const float> x) { return largest_magnitude(x) / 127; }
+
+float shared_int8_scale(float largest, std::size_t ranks) {
+  ASSERT(ranks > 0 && ranks <= 127);
+  return largest / static_cast<float>(127 / ranks);
 }
 
 void quantize(std::span<const float> x, float scale, std::span<std::int8_t> codes) {

@@ -6,6 +6,7 @@
 // (the maximum of theirs); sums of codes are exact in 32 bits for 16 million ranks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -14,6 +15,11 @@ namespace rehearse {
 /// 0 for no numbers or nothing but zeros. Here and below the numbers are finite (all_finite of
 /// loss_scale.hpp tells).
 float int8_scale(std::span<const float> x);
+
+float largest_magnitude(std::span<const float> x);
+/// So that the sum of the codes of so many ranks, at most 127, has 8 bits, too: codes go up to
+/// 127 / ranks, rounded down. `largest` is that of all of them.
+float shared_int8_scale(float largest, std::size_t ranks);
 
 /// Beyond ±127 scales a code stays at ±127; with a scale of 0 all codes are 0.
 void quantize(std::span<const float> x, float scale, std::span<std::int8_t> codes);

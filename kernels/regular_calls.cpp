@@ -1,10 +1,11 @@
-// Calls of dropout and of dynamic loss scaling.
+// Calls of dropout, of dynamic loss scaling, and of gradients as 8-bit codes.
 //
 // A mask belongs to a place of the whole model and batch, not to a rank: element i of the operand
 // is number first + (i / block) stride + i % block of the whole tensor, and the stream grows with
 // every step. Whoever holds which part, and however often it is computed, the same elements fall.
 #include "kernels/call_groups.hpp"
 #include "kernels/dropout.hpp"
+#include "kernels/int8_gradients.hpp"
 #include "kernels/loss_scale.hpp"
 #include "kernels/step_state.hpp"
 
@@ -12,13 +13,11 @@ namespace rehearse {
 
 namespace {
 
-constexpr std::uint64_t streams_of_step = 1u << 20;
-
 void run_dropout(CallOperands& x) {
   const StepState& state = x.as<StepState>(1)[0];
   const auto step = static_cast<std::uint64_t>(state.taken + state.skipped);
   Dropout mask{.probability = x.number(0),
-               .words = {x.whole(0), x.whole(1) + streams_of_step * step},
+               .words = {x.whole(0), x.whole(1) + dropout_streams_of_step * step},
                .first = x.whole(2)};
   const std::size_t block = x.whole(3), stride = x.whole(4);
   const std::span<float> from = x[0], to = x[2];
@@ -43,6 +42,7 @@ void run_adjust(CallOperands& x) {
                       .growth_interval = static_cast<std::uint32_t>(x.whole(0)),
                       .good_steps = static_cast<std::uint32_t>(state.good_steps)};
   const LossScale next = now.after(state.finite != 0);
+  state.last_scale = now.scale;
   state.loss_scale = next.scale;
   state.good_steps = next.good_steps;
 }
@@ -60,6 +60,17 @@ void run_regular(Kernel kernel, CallOperands& x) {
       return run_take_finite(x);
     case Kernel::adjust_loss_scale:
       return run_adjust(x);
+    case Kernel::scale_loss:
+      x.as<double>(2)[0] = x.as<double>(0)[0] * x.as<StepState>(1)[0].loss_scale;
+      return;
+    case Kernel::int8_largest:
+      x[1][0] = largest_magnitude(x[0]);
+      return;
+    case Kernel::int8_quantize:
+      return quantize(x[0], shared_int8_scale(x[1][0], x.whole(0)), x.as<std::int8_t>(2));
+    case Kernel::int8_dequantize:
+      return dequantize(std::span<const std::int8_t>{x.as<std::int8_t>(0)},
+                        shared_int8_scale(x[1][0], x.whole(0)), x[2]);
     default:
       ASSERT(false);
   }

@@ -13,7 +13,8 @@ struct StepState {
   double loss_scale = 1;
   double good_steps = 0;  // in a row, since the scale last changed
   double skipped = 0;     // steps so far
-  double unused[2] = {};  // whole cache lines
+  double last_scale = 1;  // of the loss, in the step before the next one
+  double unused = 0;      // whole cache lines
 };
 static_assert(sizeof(StepState) == 64);
 

@@ -2,8 +2,8 @@
 #include "strategies/data_parallel.hpp"
 
 #include <numeric>
+#include <utility>
 
-#include "strategies/loss_scaling.hpp"
 #include "strategies/optimizer.hpp"
 
 namespace rehearse {
@@ -42,12 +42,13 @@ bool completes_gradients(ActionKind action) {
   return action == ActionKind::backward || action == ActionKind::backward_weight;
 }
 
-void run_optimizer(Emitter& out, std::int64_t parameters) {
-  check_overflow(out, parameters);
+void run_optimizer(Emitter& out, std::int64_t parameters, Time before) {
   out.about(Purpose::optimizer);
   if (out.plan().update == Update::skipped) return;
-  for (const Piece& piece : optimizer_pieces(out.plan().scenario.training, parameters))
+  for (Piece& piece : optimizer_pieces(out.plan().scenario.training, parameters)) {
+    std::get<Compute>(piece.work).fixed += std::exchange(before, Time{});
     out.kernel(piece, Phase::optimizer);
+  }
 }
 
 void DataParallel::plan(StepPlan& plan) {
@@ -123,7 +124,13 @@ std::int64_t DataParallel::updated_parameters(const StepPlan& plan,
 }
 
 void DataParallel::end_step(Emitter& out, std::uint32_t pipeline_rank) {
-  run_optimizer(out, parameters_of(out.plan(), pipeline_rank));
+  const StepPlan& plan = out.plan();
+  Time added;
+  for (std::uint32_t s = 0; s < plan.schedule.stages && !overlaps_; ++s)
+    if (plan.schedule.rank_of[s] == pipeline_rank)
+      for (const Reduction& reduction : reductions_[plan.work_of[s]])
+        added += plan.added_to(reduction.use);
+  run_optimizer(out, parameters_of(plan, pipeline_rank), added);
 }
 
 }  // namespace rehearse

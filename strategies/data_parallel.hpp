@@ -55,6 +55,6 @@ std::int64_t parameters_of(const StepPlan& plan, std::uint32_t pipeline_rank);
 /// Whether a layer's gradients are complete for its micro-batch after this.
 bool completes_gradients(ActionKind action);
 /// The optimizer's kernels for `parameters` of them.
-void run_optimizer(Emitter& out, std::int64_t parameters);
+void run_optimizer(Emitter& out, std::int64_t parameters, Time before = {});
 
 }  // namespace rehearse

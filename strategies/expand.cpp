@@ -43,7 +43,7 @@ class Expansion {
     for (std::size_t i = 0; i < program_.size(); ++i) {
       const auto id = static_cast<OpId>(i);
       if (program_[id].kind == WorkKind::collective)
-        expand(id);
+        options_.by_library ? split(id) : expand(id);
       else
         copy(id);
       if (out_.size() > most_ops) return std::nullopt;
@@ -51,7 +51,7 @@ class Expansion {
     }
     out_.protocols =
         program_.protocols.empty() ? routing_.topology().protocols : program_.protocols;
-    return Expanded{std::move(out_), std::move(origin)};
+    return Expanded{std::move(out_), std::move(origin), std::move(library_parts_)};
   }
 
  private:
@@ -162,6 +162,30 @@ class Expansion {
     }
   }
 
+  // The library keeps its ranks together; each of them has its own inputs and goes on by itself.
+  void split(OpId id) {
+    using enum CollectiveKind;
+    const Program::Op& op = program_[id];
+    const Collective& work = program_.collective(op);
+    if (is_queue(op.stream))
+      throw InputError("ranks may begin the collectives of a queue in any order, a library's not");
+    for (std::uint32_t i = 0; i < work.group.size(); ++i) {
+      const bool is_root = i == work.root;
+      const bool writes_data = work.kind == broadcast ? !is_root
+                               : work.kind == reduce  ? is_root
+                                                      : !has_result(work);
+      std::vector<Access> accesses{{work.data, writes_data}};
+      if (has_result(work)) accesses.push_back({reached(work), true});
+      const Rank rank = work.group[i];
+      const OpId made =
+          out_.add_compute(rank, op.stream, op.label, {}, inputs_of(id, rank), accesses);
+      library_parts_.push_back({made, i, work});
+      parts_[id][rank] = {made};
+      tails_.erase({rank, op.stream});
+      last_copied_[{rank, op.stream}] = made;
+    }
+  }
+
   OpId add_launch(Rank rank, Time launch, std::size_t lane, std::span<const OpId> after) {
     const auto [known, is_new] = launches_.try_emplace({rank, launch.ps()});
     if (is_new) known->second = connect_launch(out_, rank, launch);
@@ -221,6 +245,7 @@ class Expansion {
   Program out_;
   std::map<OpId, OpId> copied_;
   std::map<OpId, std::map<Rank, std::vector<OpId>>> parts_;  // of expanded collectives
+  std::vector<CollectivePart> library_parts_;
   std::map<Queue, std::vector<OpId>> tails_;  // after a collective: what the next op waits for
   std::map<Queue, OpId> last_copied_;         // the op before, where it is no collective
   std::map<Stream, std::size_t> rooms_;       // numbered as they come

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/collective_part.hpp"
 #include "sim/program.hpp"
 #include "topology/routing.hpp"
 
@@ -23,11 +24,13 @@ struct ExpandOptions {
   std::string algorithm = "auto";  // auto: the fastest for each collective by itself
   std::uint16_t protocol = 0;      // of the topology's, where the algorithm is named
   std::function<ChosenAlgorithm(const Collective&)> choose = {};  // in place of both
+  bool by_library = false;  // one op for each rank of a collective, which a library will run
 };
 
 struct Expanded {
   Program program;
-  std::vector<OpId> origin;  // by op: the one that it was, or is a part of
+  std::vector<OpId> origin;           // by op: the one that it was, or is a part of
+  std::vector<CollectivePart> parts;  // by library: these ops are calls of it
 };
 
 /// The same program with every collective expanded. A rank's part begins when its own inputs and

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "strategies/data_parallel.hpp"
-#include "strategies/loss_scaling.hpp"
 #include "strategies/optimizer.hpp"
 
 namespace rehearse {
@@ -100,6 +99,10 @@ CompressedDataParallel::Part CompressedDataParallel::part_of(StepPlan& plan, con
   const std::int64_t wire = method_ == CompressionKind::fp16 ? 2 : 1;
   part.pack = casts("compress.cast", gradients, each + wire);
   part.unpack = casts("compress.cast_back", gradients, wire + each);
+  if (method_ == CompressionKind::int8) {
+    part.look = sweep("compress.largest", static_cast<double>(gradients), gradients * each);
+    part.agree = plan.use({replicas, CollectiveKind::all_reduce, Bytes{4}});
+  }
   part.received = Bytes{gradients * wire};
   part.use = plan.use({replicas, CollectiveKind::all_reduce, part.received});
   return part;
@@ -141,6 +144,7 @@ void CompressedDataParallel::begin_step(Emitter& out, std::uint32_t pipeline_ran
       for (const Part& part : parts_[plan.work_of[s]])
         out.hold(pipeline_rank, MemoryKind::buffers, part.received);
   last_.resize(std::max<std::size_t>(last_.size(), pipeline_rank + 1));
+  agreeing_.resize(last_.size());
 }
 
 bool CompressedDataParallel::acts_between_layers(const LayerMoment& moment) const {
@@ -150,10 +154,30 @@ bool CompressedDataParallel::acts_between_layers(const LayerMoment& moment) cons
 void CompressedDataParallel::after_layer(Emitter& out, const LayerMoment& moment) {
   if (!acts_between_layers(moment)) return;
   for (const Part& part : parts_[out.plan().work_of[out.stage()]])
-    if (part.bucket.layer == moment.layer) send(out, part);
+    if (part.bucket.layer == moment.layer) send(out, part, out.stage());
 }
 
-void CompressedDataParallel::send(Emitter& out, const Part& part) {
+void CompressedDataParallel::send(Emitter& out, const Part& part, std::uint32_t stage) {
+  if (!part.agree) return pack(out, part);
+  out.about(Purpose::compress, part.begin);
+  out.kernel(*part.look, Phase::gradients);
+  out.about(Purpose::agree, part.begin);
+  const Emitter::Ops agreed = out.exchange(*part.agree, out.lane_of(*part.agree), Phase::gradients);
+  pack_agreed(out);
+  out.of_stage(stage);
+  agreeing_[out.pipeline_rank()] = {&part, stage, agreed};
+}
+
+void CompressedDataParallel::pack_agreed(Emitter& out) {
+  Agreeing& before = agreeing_[out.pipeline_rank()];
+  if (before.part == nullptr) return;
+  out.wait_for(before.agreed);
+  out.of_stage(before.stage);
+  pack(out, *before.part);
+  before = {};
+}
+
+void CompressedDataParallel::pack(Emitter& out, const Part& part) {
   out.about(Purpose::compress, part.begin);
   for (const Piece& piece : part.pack) out.kernel(piece, Phase::gradients);
   last_[out.pipeline_rank()] = out.exchange(part.use, out.lane_of(part.use), Phase::gradients);
@@ -165,12 +189,14 @@ void CompressedDataParallel::finish_gradients(Emitter& out, std::uint32_t pipeli
     for (std::uint32_t s = plan.schedule.stages; s-- > 0;) {
       if (plan.schedule.rank_of[s] != pipeline_rank) continue;
       out.of_stage(s);
-      for (const Part& part : parts_[plan.work_of[s]]) visit(part);
+      for (const Part& part : parts_[plan.work_of[s]]) visit(part, s);
     }
   };
-  if (!overlaps_) for_each_part([&](const Part& part) { send(out, part); });
+  if (!overlaps_)
+    for_each_part([&](const Part& part, std::uint32_t stage) { send(out, part, stage); });
+  pack_agreed(out);
   out.wait_for(last_[pipeline_rank]);
-  for_each_part([&](const Part& part) {
+  for_each_part([&](const Part& part, std::uint32_t) {
     out.about(Purpose::compress, part.begin);
     for (const Piece& piece : part.unpack) out.kernel(piece, Phase::gradients);
   });
@@ -183,7 +209,6 @@ std::int64_t CompressedDataParallel::updated_parameters(const StepPlan& plan,
 
 void CompressedDataParallel::end_step(Emitter& out, std::uint32_t pipeline_rank) {
   const StepPlan& plan = out.plan();
-  check_overflow(out, parameters_of(plan, pipeline_rank));
   if (plan.update == Update::skipped) return;
   // Momentum is in what was sent already.
   out.about(Purpose::optimizer);

@@ -4,6 +4,9 @@
 //         comm                                                  └▶[all-gather of k (index, value)]┘
 //   fp16  compute │ backward … layer 1 │cast│ layer 0 …                       │ cast back │ adam │
 //         comm                              └▶[all-reduce of half the bytes]─ ─ ─┘
+//   int8  as fp16, with a quarter of the bytes. Ranks first agree on the largest gradient of a
+//         bucket (all-reduce of 4 bytes), so that their codes have one scale and can be added on
+//         the way; the bucket before it is cast meanwhile, and nobody waits.
 //
 // Deep gradient compression (Lin et al. 2018, arXiv:1712.01887), for a bucket of n gradients on N
 // ranks, k = ceil((1 - sparsity) n):
@@ -13,6 +16,7 @@
 // Sums of sparse gradients are not sparse alike, so nothing is reduced on the way.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "strategies/buckets.hpp"
@@ -38,14 +42,25 @@ class CompressedDataParallel final : public Strategy {
     std::vector<Piece> pack, unpack;  // kernels before and after the exchange
     Bytes received;                   // and kept until they are unpacked
     std::uint32_t use = 0;
+    std::optional<Piece> look = {};           // for the largest gradient
+    std::optional<std::uint32_t> agree = {};  // on it
+  };
+  /// A bucket whose ranks are agreeing on its largest gradient.
+  struct Agreeing {
+    const Part* part = nullptr;
+    std::uint32_t stage = 0;
+    Emitter::Ops agreed;
   };
   Part part_of(StepPlan& plan, const Bucket& bucket, Family replicas) const;
-  void send(Emitter& out, const Part& part);
+  void send(Emitter& out, const Part& part, std::uint32_t stage);
+  void pack(Emitter& out, const Part& part);
+  void pack_agreed(Emitter& out);
 
   CompressionKind method_{};
   bool overlaps_ = false;
   std::vector<std::vector<Part>> parts_;  // by kind of stage
   std::vector<Emitter::Ops> last_;        // exchange of each pipeline rank
+  std::vector<Agreeing> agreeing_;        // the same
 };
 
 /// How many of `gradients` are sent: at least one.

@@ -2,13 +2,13 @@
 // the loss is multiplied by a scale before the backward pass, and the gradients divided by it
 // after.
 //
-//   [loss] ─[× scale]─▶ backward … reduce ─[÷ scale, any inf or nan?]─[all-reduce 4 B]─▶ optimizer
+//   [loss] ─[× scale]─▶ backward … reduce ─[÷ scale, any inf or nan?]─[all-reduces 4 B]─▶ optimizer
 //
 // An inf or nan anywhere: nobody updates, and the scale is halved. After `loss_scale_window` good
 // steps it doubles, so in the steady state about one step of so many overflows and is skipped.
 #pragma once
 
-#include "strategies/emitter.hpp"
+#include "strategies/strategy.hpp"
 
 namespace rehearse {
 
@@ -17,11 +17,12 @@ const Piece& scale_piece();
 /// Divides and checks the gradients of so many parameters: each is read and written.
 Piece unscale_piece(const Training& training, std::int64_t parameters);
 
-/// Adds the exchanges of the check. Ranks of one pipeline place hear of each other: those that
-/// have different gradients, along tp and where ZeRO cuts. (Replicas have the same: inf and nan
-/// survive the sum.)
+/// Adds the exchanges of the check. All that have different gradients hear of each other: along tp,
+/// where ZeRO cuts, and over the stages of the pipeline, as Megatron's optimizer joins found_inf
+/// over its model-parallel group. (Replicas have the same: inf and nan survive the sum.)
 void plan_overflow_check(StepPlan& plan);
-/// Emits the check, when the scenario asks for it; the next kernel waits for it.
-void check_overflow(Emitter& out, std::int64_t parameters);
+/// Emits the check of all pipeline ranks, when the scenario asks for it; the next kernels wait for
+/// it.
+void check_overflow(Emitter& out, const Strategy& strategy);
 
 }  // namespace rehearse

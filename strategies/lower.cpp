@@ -54,6 +54,7 @@ class Lowering {
       strategy_.finish_gradients(out_, r);
     }
     shared_.run(out_, strategy_);
+    check_overflow(out_, strategy_);
     for (std::uint32_t r = 0; r < ranks; ++r) {
       out_.at_rest(r);
       strategy_.end_step(out_, r);
@@ -211,6 +212,7 @@ StepProgram lower_step(StepPlan& plan, StepNetwork& network, const LowerOptions&
   SharedGradients shared;
   shared.plan(plan);
   wait_for_host(plan, network);
+  add_to_exchanges(plan, network);
   return Lowering(plan, network, options, *strategy, shared).run();
 }
 

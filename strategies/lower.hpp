@@ -95,6 +95,7 @@ enum class Purpose : std::uint8_t {
   overflow,           // of scaled gradients
   optimizer,
   compress,            // a bucket, on its way out or back
+  agree,               // on the largest gradient of a bucket
   average_parameters,  // local SGD
 };
 

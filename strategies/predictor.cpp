@@ -248,13 +248,16 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   std::size_t& known = settled_at_[{how.schedule, how.pipeline, how.sequence_parallel}];
   std::size_t few = round > 1 ? 6 * round + all % round : 2 * how.pipeline + 6;
   if (known > few) few = known / ranks * ranks + all % ranks;  // whole rounds of all ranks less
+  if (known > 0 && known < few) few = known;
   const bool repeats = !Weather(scenario.imperfection, what.placement.world()).is_drawn();
   for (few = from(few); 4 * few < 3 * all && !in_full && repeats; few = from(few)) {
     what.schedule = schedule_for(how, few);
     const Run run = simulate(what, {.grain = Grain::blocks});
     const Settling settling = find_steady_state(run.step, run.timeline, round);
     if (settling.state && (all - few) % settling.state->advance == 0) {
-      known = few;
+      // Where one round is like the next, the next step like this one needs no spare rounds.
+      const bool every_round = settling.state->advance == 1;
+      known = every_round ? few - std::min<std::size_t>(few / 2, settling.spare_rounds) : few;
       return extrapolate(run, *settling.state, what, all);
     }
     const std::size_t times = ranks / std::max<std::size_t>(settling.settled_ranks, 1) + 1;

@@ -48,6 +48,15 @@ class RankRounds {
     return true;
   }
 
+  /// How many rounds before the compared ones are already like those `distance` actions before.
+  std::uint32_t spare(std::uint32_t end, std::uint32_t width, std::uint32_t distance,
+                      Time period) const {
+    std::uint32_t actions = 0;
+    for (std::uint32_t i = end - rounds_compared(advance_) * width; i-- > distance; ++actions)
+      if (!is_next_round(i, width) || !is_later(actions_[i - distance], actions_[i], period)) break;
+    return actions / width;
+  }
+
   Time period(std::uint32_t end, std::uint32_t distance) const {
     return span(actions_[end - 1].begin).end - span(actions_[end - 1 - distance].begin).end;
   }
@@ -82,6 +91,7 @@ Settling compare_rounds(const StepProgram& step, const Timeline& timeline, std::
   const std::size_t ranks = step.actions.size();
   SteadyState steady{.period = {}, .advance = advance * apart, .rounds = {}};
   std::vector<Time> periods;
+  std::uint32_t spare = UINT32_MAX;
   for (std::size_t r = 0; r < ranks; ++r) {
     const RankRounds rank(step.actions[r], timeline, advance);
     const std::uint32_t width = rank.width(), distance = apart * width;
@@ -89,13 +99,14 @@ Settling compare_rounds(const StepProgram& step, const Timeline& timeline, std::
     if (end == 0) return {std::nullopt, ranks};
     const Time period = rank.period(end, distance);
     periods.push_back(rank.repeats(end, width, distance, period) ? period : Time{});
+    spare = std::min(spare, rank.spare(end, width, distance, period));
     steady.period = std::max(steady.period, period);
     steady.rounds.push_back({end - distance, end});
   }
   const auto settled =
       static_cast<std::size_t>(std::count(periods.begin(), periods.end(), steady.period));
   if (settled < ranks) return {std::nullopt, settled};
-  return {std::move(steady), settled};
+  return {std::move(steady), settled, spare};
 }
 
 }  // namespace

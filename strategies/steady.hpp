@@ -1,8 +1,9 @@
 // Steady state: when the rounds of a pipeline repeat exactly, the rest need not be simulated.
 //
-//   rank 0  F F F F │F B│F B│F B│F B│ … │F B│ B B B B       a round: as many actions as
-//   micro-batches rank 1    F F F │F B│F B│F B│F B│ … │F B│ B B B         enter and leave the rank
+//   rank 0  F F F F │F B│F B│F B│F B│ … │F B│ B B B B
+//   rank 1    F F F │F B│F B│F B│F B│ … │F B│ B B B
 //
+// A round: as many actions as micro-batches enter and leave the rank.
 // Say that on every pipeline rank some rounds of its steady stretch each begin and end, op by op,
 // exactly D after the round before, with the same D everywhere. An op's begin is the latest end
 // among the ops it waits for, all of them in the same or the one or two rounds before, so another
@@ -36,6 +37,8 @@ struct Settling {
   /// Pipeline ranks that repeat at the slowest one's pace; all where there is too little to
   /// compare.
   std::size_t settled_ranks = 0;
+  /// Rounds before those compared that repeated already, on every rank: as many fewer would do.
+  std::uint32_t spare_rounds = 0;
 };
 /// `advance` is the schedule's: 1, or the pipeline ranks for interleaved ones.
 Settling find_steady_state(const StepProgram& step, const Timeline& timeline,

@@ -184,6 +184,7 @@ void deal_out(StepPlan& plan, const Workload& workload, const Accelerator& devic
     price(work.backward);
     price(work.backward_input);
     price(work.backward_weight);
+    if (has_blocks(workload)) slow_sweeps(work, device);
     slow_clocks(work, device);
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,11 @@ struct StepPlan {
   std::size_t seq_length = 0;          // tokens of a sample; 0: samples have none
   std::int64_t parameters = 0;         // of the whole model
   std::int64_t tied_copy = 0;          // parameters that the last stage holds of the first one's
-  std::vector<std::uint32_t> overflow_uses;  // of the check, one after the other
+  std::vector<std::uint32_t> overflow_uses;         // of the check, one after the other
+  std::optional<std::uint32_t> overflow_of_stages;  // and the last, over the pipeline
   Update update = Update::done;
+  // What the framework adds to each use where nothing computes beside it; empty: nothing.
+  std::vector<Time> added;
   bool has_host = false;                // waits for the host are in the tapes' times
   const Accelerator* device = nullptr;  // what computes every stage, and how it is priced; both
   const CostModel* cost = nullptr;      // outlive the plan
@@ -78,6 +82,7 @@ struct StepPlan {
   /// The number of a use, which is added when it is new.
   std::uint32_t use(const CollectiveUse& use);
   std::size_t size(Family family) const;
+  Time added_to(std::uint32_t use) const { return use < added.size() ? added[use] : Time{}; }
   /// Of a kernel alone.
   Time time_of(const Compute& work) const;
 };

@@ -85,6 +85,21 @@ void wait(Tape& tape, const Stretch& stretch, Time launch) {
 
 }  // namespace
 
+void slow_sweeps(StageWork& work, const Accelerator& device) {
+  for (Tape* tape : tapes_of(work))
+    for (TapeStep& step : tape->steps) {
+      const auto* kernel = std::get_if<Compute>(&step.piece->work);
+      if (kernel == nullptr || kernel->gemm.m > 0 || is_math(*kernel)) continue;
+      const bool is_forward = step.phase == Phase::forward || step.phase == Phase::recompute;
+      const double share = is_forward ? device.elementwise_share : device.elementwise_grad_share;
+      if (share >= 1) continue;
+      const Time busy = step.time - std::min(step.time, device.launch_overhead);
+      const Time more = Time::round(Seconds{busy.seconds().count() * (1 / share - 1)});
+      step.time += more;
+      step.extra += more;
+    }
+}
+
 void slow_clocks(StageWork& work, const Accelerator& device) {
   if (device.sustained_share >= 1) return;
   double at_peak = 0, in_all = 0;
@@ -107,6 +122,20 @@ void slow_clocks(StageWork& work, const Accelerator& device) {
       step.time += more;
       step.extra += more;
     }
+}
+
+void add_to_exchanges(StepPlan& plan, StepNetwork& network) {
+  const Training& training = plan.scenario.training;
+  const double share = training.exchange_share > 0
+                           ? training.exchange_share
+                           : frameworks()[training.framework].exchange_share;
+  plan.added.clear();
+  if (share >= 1) return;
+  for (const CollectiveUse& use : plan.uses) {
+    const bool is_of_replicas = dimension_of(use.family) == Dimension::data;
+    const double time = is_of_replicas ? alone(network.use(use)).seconds().count() : 0;
+    plan.added.push_back(Time::round(Seconds{time * (1 / share - 1)}));
+  }
 }
 
 void wait_for_host(StepPlan& plan, StepNetwork& network) {

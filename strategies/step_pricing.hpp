@@ -6,6 +6,10 @@
 
 namespace rehearse {
 
+/// Kernels of a transformer that only pass over memory reach `elementwise_share` of a long copy's
+/// rate in a step, those of its backward pass `elementwise_grad_share`.
+void slow_sweeps(StageWork& work, const Accelerator& device);
+
 /// A device draws about U c⁴ of its power, where U is the share of its peak that a stage would
 /// reach at full clocks and c the clock (voltage rises with it): where U is above what its power
 /// sustains, products take 1/c as long, c = (sustained_share / U)^¼. Kernels bound by memory keep
@@ -16,5 +20,9 @@ void slow_clocks(StageWork& work, const Accelerator& device);
 /// take (G⁴ + H⁴)^¼: the longer of the two where they differ much, and more than either where they
 /// are alike, since the host gets ahead in long kernels and falls behind in short ones.
 void wait_for_host(StepPlan& plan, StepNetwork& network);
+
+/// What exchanges among replicas cost beyond the network where nothing computes beside them, by the
+/// framework's `exchange_share`: its copies, its waits, buckets one after the other.
+void add_to_exchanges(StepPlan& plan, StepNetwork& network);
 
 }  // namespace rehearse

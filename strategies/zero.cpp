@@ -273,7 +273,13 @@ std::int64_t Zero::updated_parameters(const StepPlan& plan, std::uint32_t pipeli
 }
 
 void Zero::end_step(Emitter& out, std::uint32_t pipeline_rank) {
-  run_optimizer(out, updated_parameters(out.plan(), pipeline_rank));
+  Time added;
+  if (stage_ == 1)
+    for_each_part(out, pipeline_rank, [&](const Part& part) {
+      if (!overlaps_gradients_) added += out.plan().added_to(part.scatter);
+      if (!overlaps_parameters_) added += out.plan().added_to(part.gather);
+    });
+  run_optimizer(out, updated_parameters(out.plan(), pipeline_rank), added);
   if (stage_ == 3 || overlaps_parameters_) return;
   for_each_part(out, pipeline_rank, [&](const Part& part) {
     out.about(Purpose::gather, part.begin);

@@ -43,7 +43,7 @@ struct Options {
   std::int64_t root = 0;
   std::string json, csv, trace, trace_ranks, dump_program, report;
   bool explain = false, chart = false, quiet = false;
-  std::string backend = "sim", calibration;
+  std::string backend = "sim", calibration, library = "own";
   std::int64_t iterations = 20;
   std::string unused;  // flags of nccl-tests that mean nothing here
 };
@@ -301,10 +301,10 @@ class Bench {
   double wall_ = 0;
 };
 
-void run_on_host(const Options& options) {
+void run_for_real(const Options& options) {
   const DataType type = data_type(options.type);
   if (!options.cluster.empty() && (options.nodes || options.gpus_per_node))
-    throw InputError("--backend host takes its ranks from --cluster or from -g, not from both");
+    throw InputError("a real backend takes its ranks from --cluster or from -g, not from both");
   for (const auto& [given, name] : {std::pair{!options.trace.empty(), "--trace"},
                                     std::pair{!options.dump_program.empty(), "--dump-program"},
                                     std::pair{options.explain, "--explain"}})
@@ -316,6 +316,7 @@ void run_on_host(const Options& options) {
                   .cluster = options.cluster,
                   .calibration = options.calibration,
                   .algorithms = lower_case(options.algorithms),
+                  .library = options.library,
                   .json = options.json,
                   .csv = options.csv,
                   .quiet = options.quiet};
@@ -324,16 +325,19 @@ void run_on_host(const Options& options) {
   bench.iterations = *counted("-n", options.iterations, 1'000'000);
   if (options.root < 0) throw InputError(fmt::format("--root {} is below 0", options.root));
   bench.root = static_cast<std::uint32_t>(options.root);
-  bench_on_host(bench);
+  if (options.backend == "host") return bench_on_host(bench);
+  const CudaChoice choice = nccl_choice(options.library, options.algorithms, options.protocols);
+  if (options.library == "nccl") bench.algorithms = {std::string{nccl_collective}};
+  need_cuda().bench(std::move(bench), choice);
 }
 
 void run(const Options& options) {
-  if (options.backend == "host") return run_on_host(options);
-  if (options.backend == "cuda") {
-    need_cuda();
-    throw InputError(
-        "bench has no table for GPUs yet: 'calibrate --backend cuda' times collectives");
-  }
+  const bool is_mpi = options.library == "mpi" && options.backend == "host";
+  const bool is_nccl = options.library == "nccl" && options.backend == "cuda";
+  if (options.library != "own" && !is_mpi && !is_nccl)
+    throw InputError("--library is own, or mpi with --backend host, or nccl with --backend cuda");
+  if (options.backend == "host") return run_for_real(options);
+  if (options.backend == "cuda") return need_cuda(), run_for_real(options);
   if (options.backend != "sim") {
     const std::vector<std::string> known{"sim", "host", "cuda"};
     const std::string hint = did_you_mean(options.backend, known);
@@ -357,7 +361,10 @@ void add_bench_command(CLI::App& app) {
       ->required();
   bench->add_option("--cluster", options->cluster, "a catalog name or a file; see 'topo show'");
   bench->add_option("--backend", options->backend,
-                    "sim; or host: run it here, on -g threads or the processes of mpirun");
+                    "sim; or host: run it here, on -g threads or the processes of mpirun; or cuda: "
+                    "on -g GPUs, or one for each process of mpirun");
+  bench->add_option("--library", options->library,
+                    "own (our schedules); mpi, with processes; nccl, on GPUs");
   bench->add_option("--nodes", options->nodes, "instead of the cluster's own number");
   bench->add_option("--gpus-per-node,-g", options->gpus_per_node, "likewise");
   bench->add_option("--calibration", options->calibration, "a profile that calibrate wrote");
@@ -372,8 +379,7 @@ void add_bench_command(CLI::App& app) {
   bench->add_option("--channels", options->channels, "rings or tree pairs side by side");
   bench->add_option("--root,-r", options->root, "rank that broadcasts or receives the sum");
   bench->add_option("--engine", options->engine, "fast (ours) or simgrid (the reference)");
-  bench->add_option("--detail", options->detail,
-                    "folded, or transfers: simulate each one, with no memory and no folding");
+  bench->add_option("--detail", options->detail, "folded, or transfers: simulate each, unfolded");
   bench->add_option("--json,-J", options->json, "write rows and simulation as JSON (- is stdout)");
   bench->add_option("--csv", options->csv, "write the rows as CSV");
   bench->add_option("--trace", options->trace, "write the last size as a Kineto trace (.json.gz)");
@@ -383,7 +389,7 @@ void add_bench_command(CLI::App& app) {
   bench->add_flag("--explain", options->explain, "every candidate's terms and limiting link");
   bench->add_flag("--chart", options->chart, "draw bus bandwidth over size");
   bench->add_flag("--quiet", options->quiet, "no progress line");
-  bench->add_option("-n,--iters", options->iterations, "collectives in a row (--backend host)");
+  bench->add_option("-n,--iters", options->iterations, "collectives in a row, where it is real");
   for (const char* flag : {"-w,--warmup_iters", "-c,--check", "-o,--op"})
     bench
         ->add_option(flag, options->unused, "accepted for nccl-tests' sake; nothing to repeat here")

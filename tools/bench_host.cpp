@@ -21,10 +21,8 @@
 
 namespace rehearse {
 
-namespace {
-
-Program collectives_in_a_row(const CollectiveJob& job, const std::string& algorithm, Bytes size,
-                             std::size_t times) {
+Expanded collectives_in_a_row(const CollectiveJob& job, const std::string& algorithm, Bytes size,
+                              std::size_t times) {
   Program whole;
   const Label label{whole.name(to_string(job.shape.kind))};
   for (std::size_t i = 0; i < times; ++i)
@@ -37,11 +35,17 @@ Program collectives_in_a_row(const CollectiveJob& job, const std::string& algori
                           .combine = Combine::sum,
                           .numbers = job.numbers},
                          {});
-  return expand_collectives(whole, job.routing, {.algorithm = algorithm});
+  if (algorithm == nccl_collective) return {.program = std::move(whole)};
+  return *expand_within(whole, job.routing,
+                        {.algorithm = algorithm, .by_library = algorithm == mpi_collective},
+                        SIZE_MAX);
 }
 
+namespace {
+
 std::int64_t count_wrong(const CollectiveJob& job, const std::string& algorithm, Bytes size) {
-  const Program program = collectives_in_a_row(job, algorithm, size, 1);
+  const Expanded made = collectives_in_a_row(job, algorithm, size, 1);
+  const Program& program = made.program;
   HostMemory memory = job.ranks.memory(program);
   const CollectiveCheck check{
       job.shape.kind, job.shape.group.size(), job.shape.root,
@@ -55,7 +59,7 @@ std::int64_t count_wrong(const CollectiveJob& job, const std::string& algorithm,
     for (const Buffer buffer : {Buffer{0}, Buffer{1}})
       memory.cover(rank, {buffer, Bytes{0}, check.room()});
   for_each_here([&](std::size_t p, auto data, auto result) { check.fill(p, data, result); });
-  job.ranks.executor(program, memory, {})->run(program);
+  job.ranks.executor(program, memory, {.parts = made.parts})->run(program);
   std::int64_t wrong = 0;
   for_each_here([&](std::size_t p, auto data, auto result) {
     wrong += static_cast<std::int64_t>(check.wrong(p, data, result));
@@ -98,11 +102,11 @@ std::vector<std::string> runnable_algorithms(const CollectiveShape& shape, const
 }
 
 MeasuredCollective measure(const CollectiveJob& job, const std::string& algorithm, Bytes size) {
-  MeasuredCollective measured{.algorithm = algorithm, .size = size};
-  measured.wrong = count_wrong(job, algorithm, size);
-  const Program once = collectives_in_a_row(job, algorithm, size, 1);
+  const std::int64_t wrong = count_wrong(job, algorithm, size);
+  const Expanded single = collectives_in_a_row(job, algorithm, size, 1);
+  const Program& once = single.program;
   HostMemory some = job.ranks.memory(once);
-  const auto first_run = job.ranks.executor(once, some, {});
+  const auto first_run = job.ranks.executor(once, some, {.parts = single.parts});
   // Every process must count alike: the timeline is the same on all of them.
   const Time one = first_run->run(once).makespan;
   const std::size_t times = times_in_a_row(job, one, once.transfer_count());
@@ -110,14 +114,21 @@ MeasuredCollective measure(const CollectiveJob& job, const std::string& algorith
   if (one > slow) {
     all = {one, first_run->run(once).makespan};
   } else {
-    const Program program = collectives_in_a_row(job, algorithm, size, times);
+    const Expanded many = collectives_in_a_row(job, algorithm, size, times);
+    const Program& program = many.program;
     HostMemory memory = job.ranks.memory(program);
-    const auto executor = job.ranks.executor(program, memory, {});
+    const auto executor = job.ranks.executor(program, memory, {.parts = many.parts});
     executor->run(program);
     for (std::size_t i = 0; i < 2 * job.series; ++i)
       all.push_back(Time::picoseconds(executor->run(program).makespan.ps() /
                                       static_cast<std::int64_t>(times)));
   }
+  return summarised(algorithm, size, wrong, all);
+}
+
+MeasuredCollective summarised(const std::string& algorithm, Bytes size, std::int64_t wrong,
+                              const std::vector<Time>& all) {
+  MeasuredCollective measured{.algorithm = algorithm, .size = size, .wrong = wrong};
   std::vector<Time> halves[2];
   for (std::size_t i = 0; i < all.size(); ++i) halves[i % 2].push_back(all[i]);
   measured.first = median(halves[0]);
@@ -135,7 +146,7 @@ Precision precision_of(const DataType& type) {
   if (type.name == "half") return Precision::fp16;
   if (type.name == "bfloat16") return Precision::bf16;
   throw InputError(fmt::format(
-      "--backend host adds float, half and bfloat16, not '{}'; choose one with -d", type.name));
+      "a real backend adds float, half and bfloat16, not '{}'; choose one with -d", type.name));
 }
 
 Topology machine_of(const HostBench& bench, const HostRanks& ranks) {
@@ -175,16 +186,16 @@ class HostTable {
                             .shape = shape_,
                             .numbers = precision_of(bench_.type),
                             .iterations = bench_.iterations};
-    const auto names = runnable_algorithms(shape_, topology_, bench_.algorithms);
+    const std::vector<std::string> names = algorithm_names();
     print(table_header(fmt::format("{} on {}: {}, measured; medians of two series, both in place",
-                                   bench_.collective, topology_.name,
-                                   ranks_.describe(shape_.group.size()))));
+                                   bench_.collective, topology_.name, where())));
     Progress progress(bench_.quiet || !ranks_.is_first());
     for (const Bytes size : bench_.sizes) {
       std::vector<MeasuredCollective> tried;
       for (const std::string& name : names) {
         progress.show(fmt::format("{} at {} bytes", name, size.count()));
-        tried.push_back(measure(job, name, size));
+        tried.push_back(bench_.measure ? bench_.measure(job, name, size)
+                                       : measure(job, name, size));
       }
       progress.show("");
       add_row(tried);
@@ -197,6 +208,20 @@ class HostTable {
   }
 
  private:
+  std::string where() const {
+    return bench_.describe ? bench_.describe(shape_.group.size(), ranks_)
+                           : ranks_.describe(shape_.group.size());
+  }
+
+  std::vector<std::string> algorithm_names() const {
+    if (bench_.library == "nccl") return bench_.algorithms;
+    if (bench_.library == "own") return runnable_algorithms(shape_, topology_, bench_.algorithms);
+    need_processes(ranks_);
+    if (!bench_.algorithms.empty())
+      throw InputError("--library mpi chooses by itself: leave --algorithm out");
+    return {std::string{mpi_collective}};
+  }
+
   void print(const std::string& text) const {
     if (ranks_.is_first() && bench_.json != "-" && bench_.csv != "-") fmt::print("{}", text);
   }
@@ -208,8 +233,8 @@ class HostTable {
     const auto rate = [&](Time time) {
       return static_cast<double>(best.size.count()) / std::max(time.seconds().count(), 1e-12) / 1e9;
     };
-    BenchRow row{best.size, best.first,       best.algorithm,
-                 "host",    rate(best.first), factor * rate(best.first)};
+    BenchRow row{best.size,      best.first,       best.algorithm,
+                 bench_.backend, rate(best.first), factor * rate(best.first)};
     row.measured =
         BenchRow::Measured{best.second, rate(best.second), factor * rate(best.second), best.wrong};
     rows_.push_back(row);
@@ -238,9 +263,9 @@ class HostTable {
                       {"wrong", m.wrong}});
     return {{"collective", bench_.collective},
             {"cluster", topology_.name},
-            {"backend", "host"},
+            {"backend", bench_.backend},
             {"ranks", shape_.group.size()},
-            {"where", ranks_.describe(shape_.group.size())},
+            {"where", where()},
             {"datatype", bench_.type.name},
             {"rows", rows}};
   }

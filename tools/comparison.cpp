@@ -32,6 +32,33 @@ Time step_of(const Slices& slices) {
   return slices.empty() ? Time{} : end - begin;
 }
 
+/// By slice: how long its rank did the other kind of thing meanwhile.
+std::vector<Time> beside(const Slices& slices) {
+  using Spans = std::vector<std::pair<Time, Time>>;
+  std::map<std::pair<std::size_t, bool>, Spans> busy;  // by rank and kind; apart from each other
+  for (const TraceSlice& slice : slices)
+    busy[{slice.rank, slice.communicates}].push_back({slice.begin, slice.end});
+  for (auto& [which, spans] : busy) {
+    std::sort(spans.begin(), spans.end());
+    Spans joined;
+    for (const auto& [begin, end] : spans)
+      if (joined.empty() || begin > joined.back().second)
+        joined.push_back({begin, end});
+      else
+        joined.back().second = std::max(joined.back().second, end);
+    spans = std::move(joined);
+  }
+  std::vector<Time> shared(slices.size());
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const Spans& others = busy[{slices[i].rank, !slices[i].communicates}];
+    auto at = std::lower_bound(others.begin(), others.end(), slices[i].begin,
+                               [](const auto& span, Time time) { return span.second <= time; });
+    for (; at != others.end() && at->first < slices[i].end; ++at)
+      shared[i] += std::min(at->second, slices[i].end) - std::max(at->first, slices[i].begin);
+  }
+  return shared;
+}
+
 /// Rows by a key that both sides have, in the order of the keys: the mean over ranks, or the sum
 /// where a key names one rank.
 enum class Sum : bool { mean_over_ranks, whole };
@@ -39,20 +66,24 @@ template <class Key>
 std::vector<ComparedRow> rows_by(const Slices& predicted, const Slices& measured, Sum sum,
                                  Key key) {
   std::map<std::string, ComparedRow> rows;
-  const auto add = [&](const Slices& slices, Time ComparedRow::*side, bool counts) {
+  const auto add = [&](const Slices& slices, Time ComparedRow::*side,
+                       Time ComparedRow::*side_beside, bool counts) {
     const auto ranks =
         sum == Sum::whole ? std::int64_t{1} : static_cast<std::int64_t>(rank_count(slices));
-    for (const TraceSlice& slice : slices) {
-      const std::string name = key(slice);
+    const std::vector<Time> shared = beside(slices);
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      const std::string name = key(slices[i]);
       if (name.empty()) continue;
       ComparedRow& row = rows[name];
       row.what = name;
-      row.*side += Time::picoseconds(slice.length().ps() / ranks);
+      row.communicates = slices[i].communicates;
+      row.*side += Time::picoseconds(slices[i].length().ps() / ranks);
+      row.*side_beside += Time::picoseconds(shared[i].ps() / ranks);
       row.calls += counts;
     }
   };
-  add(predicted, &ComparedRow::predicted, false);
-  add(measured, &ComparedRow::measured, true);
+  add(predicted, &ComparedRow::predicted, &ComparedRow::predicted_beside, false);
+  add(measured, &ComparedRow::measured, &ComparedRow::measured_beside, true);
   std::vector<ComparedRow> sorted;
   for (auto& [name, row] : rows) sorted.push_back(row);
   return sorted;
@@ -60,24 +91,26 @@ std::vector<ComparedRow> rows_by(const Slices& predicted, const Slices& measured
 
 /// The share of all communication during which its rank computes.
 double overlap_of(const Slices& slices) {
-  std::map<std::size_t, std::vector<std::pair<Time, Time>>> computing;
-  for (const TraceSlice& slice : slices)
-    if (!slice.communicates) computing[slice.rank].push_back({slice.begin, slice.end});
-  for (auto& [rank, busy] : computing) std::sort(busy.begin(), busy.end());
+  const std::vector<Time> shared = beside(slices);
   double all = 0, hidden = 0;
-  for (const TraceSlice& slice : slices) {
-    if (!slice.communicates) continue;
-    all += slice.length().seconds().count();
-    Time from = slice.begin;
-    for (const auto& [begin, end] : computing[slice.rank]) {
-      if (end <= from) continue;
-      if (begin >= slice.end) break;
-      const Time until = std::min(end, slice.end), since = std::max(begin, from);
-      if (until > since) hidden += (until - since).seconds().count();
-      from = std::max(from, until);
-    }
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    if (!slices[i].communicates) continue;
+    all += slices[i].length().seconds().count();
+    hidden += shared[i].seconds().count();
   }
   return all > 0 ? hidden / all : 0;
+}
+
+/// "by itself +1.2 ms, beside communication -0.3 ms"
+std::string origin(const ComparedRow& row) {
+  const auto told = [](Time time) {
+    return fmt::format("{:+.3f} ms", time.seconds().count() * 1e3);
+  };
+  std::string text = fmt::format("by itself {}", told(row.difference_alone()));
+  if (row.predicted_beside != Time{} || row.measured_beside != Time{})
+    text += fmt::format(", beside {} {}", row.communicates ? "compute" : "communication",
+                        told(row.difference_beside()));
+  return text;
 }
 
 std::string line(const ComparedRow& row) {
@@ -92,6 +125,17 @@ nlohmann::ordered_json json_of(const ComparedRow& row) {
           {"measured_ms", row.measured.seconds().count() * 1e3},
           {"error", row.error()},
           {"calls", row.calls}};
+}
+
+nlohmann::ordered_json json_with_origin(const std::vector<ComparedRow>& rows) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const ComparedRow& row : rows) {
+    list.push_back(json_of(row));
+    list.back()["by_itself_ms"] = row.difference_alone().seconds().count() * 1e3;
+    list.back()[row.communicates ? "beside_compute_ms" : "beside_communication_ms"] =
+        row.difference_beside().seconds().count() * 1e3;
+  }
+  return list;
 }
 
 nlohmann::ordered_json json_of(const std::vector<ComparedRow>& rows) {
@@ -143,8 +187,9 @@ std::string comparison_text(const Comparison& comparison) {
   for (const ComparedRow& row : comparison.collectives) text += line(row);
   text += fmt::format("  {:<40} {:>9.1f} % {:>9.1f} %\n", "communication hidden behind compute",
                       100 * comparison.predicted_overlap, 100 * comparison.measured_overlap);
-  text += "\nthe largest errors\n";
-  for (const ComparedRow& row : comparison.largest) text += line(row);
+  text += "\nthe largest errors, and where they come from\n";
+  for (const ComparedRow& row : comparison.largest)
+    text += line(row) + fmt::format("  {:<40} {}\n", "", origin(row));
   return text;
 }
 
@@ -155,7 +200,7 @@ std::string comparison_json(const Comparison& comparison) {
                                         {"collectives", json_of(comparison.collectives)},
                                         {"predicted_overlap", comparison.predicted_overlap},
                                         {"measured_overlap", comparison.measured_overlap},
-                                        {"largest_errors", json_of(comparison.largest)}};
+                                        {"largest_errors", json_with_origin(comparison.largest)}};
   return document.dump(2) + "\n";
 }
 

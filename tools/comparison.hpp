@@ -13,9 +13,15 @@ struct ComparedRow {
   std::string what;
   Time predicted, measured;  // the mean over ranks of all its time in the step
   std::size_t calls = 0;     // of all ranks, as measured
+  bool communicates = false;
+  /// Of these, how long its rank computed beside it, or communicated beside what computes.
+  Time predicted_beside, measured_beside;
   Time difference() const { return predicted - measured; }
   /// (predicted - measured) / measured; 0 where nothing was measured.
   double error() const;
+  /// Where the difference comes from: time with something beside it, and the op by itself.
+  Time difference_beside() const { return predicted_beside - measured_beside; }
+  Time difference_alone() const { return difference() - difference_beside(); }
 };
 
 struct Comparison {

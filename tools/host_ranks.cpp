@@ -72,6 +72,17 @@ std::vector<std::string> HostRanks::collect(const std::string& mine) const {
 std::string HostRanks::share(std::string text) const {
   return world_ ? world_->share(std::move(text)) : text;
 }
+std::size_t HostRanks::local_number() const { return world_ ? world_->local_number() : 0; }
+Time HostRanks::clock_ahead() const { return world_ ? world_->clock_ahead() : Time{}; }
+void HostRanks::look_after_others(std::function<bool()> stop) const {
+  if (!world_) return;
+  world_->watch().stop_when(std::move(stop));
+  // Longer than an executor of this class: a GPU's first kernels are loaded meanwhile.
+  world_->watch().expect_words(std::chrono::seconds{15});
+}
+void HostRanks::look() const {
+  if (world_) world_->watch().look();
+}
 void HostRanks::finish() const {
   if (world_) world_->barrier({});
 }
@@ -103,9 +114,19 @@ std::unique_ptr<Executor> HostRanks::executor(const Program&, HostMemory& memory
 std::vector<std::string> HostRanks::gather(const std::string& mine) const { return {mine}; }
 std::vector<std::string> HostRanks::collect(const std::string& mine) const { return {mine}; }
 std::string HostRanks::share(std::string text) const { return text; }
+std::size_t HostRanks::local_number() const { return 0; }
+Time HostRanks::clock_ahead() const { return {}; }
+void HostRanks::look_after_others(std::function<bool()>) const {}
+void HostRanks::look() const {}
 void HostRanks::finish() const {}
 
 #endif
+
+void need_processes(const HostRanks& ranks) {
+  if (!ranks.are_processes())
+    throw InputError(
+        "--library mpi is between processes, and ranks are threads here: start it with mpirun -n");
+}
 
 std::int64_t HostRanks::sum(std::int64_t mine) const {
   std::int64_t total = 0;

@@ -1,6 +1,7 @@
 // Where the ranks of a real run are: threads of this process, or the processes that mpirun started.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,12 +44,23 @@ class HostRanks {
   std::vector<std::string> collect(const std::string& mine) const;
   /// The first process's text, everywhere.
   std::string share(std::string text) const;
+  /// How many of the processes before this one are on its machine.
+  std::size_t local_number() const;
+  /// This process's clock minus the first one's.
+  Time clock_ahead() const;
+  /// For runs that are not the executor's of this class: what ends them, and while they wait, are
+  /// the others there? Throws when one is lost.
+  void look_after_others(std::function<bool()> stop) const;
+  void look() const;
   /// Waits for all to come to their end; MPI's own last wait would not notice who never comes.
   void finish() const;
 
  private:
   std::unique_ptr<MpiWorld> world_;
 };
+
+/// InputError when ranks are threads: MPI's own collectives are between processes.
+void need_processes(const HostRanks& ranks);
 
 /// Whether mpirun started this process; one of several, and not the first.
 bool is_a_process();

@@ -42,7 +42,7 @@ void add_servers(const LoadedScenario& loaded, Routing& routing, HostCompute com
 }  // namespace
 
 HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routing& routing,
-                   HostCompute compute, const TrainingNumbers& numbers) {
+                   HostCompute compute, const TrainingNumbers& numbers, bool by_library) {
   HostStep step{.numbers = numbers};
   step.steps_each = static_cast<std::uint32_t>(simulated_steps(loaded.scenario));
   if (loaded.scenario.parameter_server.servers > 0) {
@@ -56,7 +56,8 @@ HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routi
   }
   constexpr std::size_t most = 2'000'000;
   std::optional<Expanded> expanded = expand_within(
-      step.whole.program, routing, {.algorithm = loaded.scenario.collectives.all_reduce}, most);
+      step.whole.program, routing,
+      {.algorithm = loaded.scenario.collectives.all_reduce, .by_library = by_library}, most);
   if (!expanded)
     throw InputError(fmt::format(
         "a real run has every op of every rank, more than {} of them here: take fewer ranks, "
@@ -64,6 +65,7 @@ HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routi
         most));
   step.program = std::move(expanded->program);
   step.origin = std::move(expanded->origin);
+  step.parts = std::move(expanded->parts);
   return step;
 }
 
@@ -170,6 +172,7 @@ HostSteps run_steps(const HostStep& step, const HostRanks& ranks, const HostStep
     if (training == nullptr) continue;
     const HostTraining::Told told = training->tell(options.stop && options.stop());
     done.losses.insert(done.losses.end(), told.losses.begin(), told.losses.end());
+    if (told.scaled) done.scaled.push_back(*told.scaled);
     Keeper(*training, ranks, options, step.bound->steps)
         .after(i, done.first + (i + 1) * each, told.stops);
   }
@@ -180,7 +183,8 @@ HostSteps run_steps(const HostStep& step, const HostRanks& ranks, const HostStep
 
 HostSteps run_steps(const HostStep& step, const LoadedScenario& loaded, const HostRanks& ranks,
                     const HostStepOptions& options) {
-  HostOptions how{.compute = options.compute, .stop = stop_within_step(options)};
+  HostOptions how{
+      .compute = options.compute, .parts = step.parts, .stop = stop_within_step(options)};
   if (options.compute == HostCompute::paced)
     how.pace = modelled_pace(step.program, loaded.topology, ShapedRoofline{});
   HostMemory memory = ranks.memory(step.program);

@@ -16,11 +16,12 @@
 namespace rehearse {
 
 struct HostStep {
-  StepProgram whole;               // every rank's own ops, whole collectives
-  Program program;                 // the same, expanded: what runs
-  std::vector<OpId> origin;        // by op of `program`: the op of `whole` that it is part of
-  std::optional<BoundStep> bound;  // with real arithmetic: what it needs and leaves
-  TrainingNumbers numbers;         // with which it was bound
+  StepProgram whole;                  // every rank's own ops, whole collectives
+  Program program;                    // the same, expanded: what runs
+  std::vector<OpId> origin;           // by op of `program`: the op of `whole` that it is part of
+  std::vector<CollectivePart> parts;  // which of its ops are calls of MPI
+  std::optional<BoundStep> bound;     // with real arithmetic: what it needs and leaves
+  TrainingNumbers numbers;            // with which it was bound
   /// With parameter servers: who trains and who serves, and what every op of `whole` is.
   struct Servers {
     ServerPlan plan;
@@ -32,9 +33,9 @@ struct HostStep {
 };
 
 /// With `calls`, every op has its kernels and buffers. Throws InputError for what cannot be run op
-/// by op, or with numbers.
+/// by op, or with numbers. `by_library`: collectives stay MPI's.
 HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routing& routing,
-                   HostCompute compute, const TrainingNumbers& numbers);
+                   HostCompute compute, const TrainingNumbers& numbers, bool by_library = false);
 
 /// A timeline of the expanded program, told of the whole one: a collective lasts from its first
 /// transfer to its last.
@@ -43,6 +44,7 @@ Timeline told_of_whole(const HostStep& step, const Timeline& timeline);
 struct HostSteps {
   std::vector<Timeline> timelines;  // of each step, of the expanded program
   std::vector<double> losses;       // of each training step, with real arithmetic
+  std::vector<ScaledLoss> scaled;   // the same, with dynamic loss scaling
   std::uint64_t first = 0;          // training steps before these, of a run that was resumed
   std::size_t median = 0;           // the one with the median step time
   double spread = 0;                // (slowest - fastest) / median

@@ -62,7 +62,9 @@ void HostTraining::fill_batch(std::uint64_t number) {
 }
 
 HostTraining::Told HostTraining::tell(bool stops) const {
-  std::string mine = stops ? "1" : "0";
+  const std::optional<ScaledLoss> scaled = read_scaled_loss(step_, memory_);
+  std::string mine = fmt::format("{:d} {} {:d}", stops, scaled ? scaled->scale : 0,
+                                 scaled.has_value() && scaled->skipped);
   for (const BoundStep::LossSlot& slot : step_.losses) {
     const std::span<const std::byte> bytes = memory_(slot.rank, slot.slice);
     if (bytes.empty()) continue;
@@ -74,9 +76,10 @@ HostTraining::Told HostTraining::tell(bool stops) const {
   Told told{.losses = std::vector<double>(step_.steps)};
   for (const std::string& text : ranks_.gather(mine)) {
     std::istringstream words(text);
-    std::string stop, step, sum;
-    words >> stop;
+    std::string stop, scale, skipped, step, sum;
+    words >> stop >> scale >> skipped;
     told.stops = told.stops || stop == "1";
+    if (scale != "0") told.scaled = ScaledLoss{std::stod(scale), skipped == "1"};
     while (words >> step >> sum)
       told.losses[std::stoul(step)] += std::stod(sum) / static_cast<double>(step_.loss_count);
   }

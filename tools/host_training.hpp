@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,8 @@ class HostTraining {
   /// What happened in a run of the program, agreed upon by all processes.
   struct Told {
     std::vector<double> losses;  // of its training steps: means over the global batch
-    bool stops = false;          // somebody was asked to stop
+    std::optional<ScaledLoss> scaled;
+    bool stops = false;  // somebody was asked to stop
   };
   Told tell(bool stops) const;
 

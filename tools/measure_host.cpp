@@ -86,6 +86,22 @@ double both_at_once(const HostRanks& ranks, Rank source, Rank target, Bytes size
   return median_makespan(ranks, pair.program) / static_cast<double>(count);
 }
 
+// Two messages each way over the same link, on streams of their own; the next two wait for these.
+double two_at_once(const HostRanks& ranks, Rank source, Rank target, Bytes size) {
+  Pair pair(source, target);
+  const std::size_t count = how_many(size);
+  std::vector<OpId> before;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<OpId> sent;
+    for (const std::size_t lane : {0UL, 1UL})
+      for (const ConnectionId way : {pair.there, pair.back})
+        sent.push_back(pair.program.add_transfer(comm_lane(lane), pair.label,
+                                                 message(way, size, 2 * i + lane), before));
+    before = sent;
+  }
+  return median_makespan(ranks, pair.program) / static_cast<double>(count);
+}
+
 double in_a_row(const HostRanks& ranks, Rank source, Rank target) {
   Pair pair(source, target);
   constexpr std::size_t count = 200;
@@ -173,6 +189,10 @@ LinkMeasurement measure_link(const HostRanks& ranks, Rank source, Rank target, B
     one_way.push_back(sample(there_and_back(ranks, source, target, size)));
     link.samples.push_back(sample(both_at_once(ranks, source, target, size)));
   }
+  for (Bytes size = 64_KiB; size <= largest; size = Bytes{8 * size.count()})
+    link.crowded.push_back({std::to_string(size.count()) + " B",
+                            2 * static_cast<double>(size.count()),
+                            two_at_once(ranks, source, target, size)});
   link.one_way = fit_line(one_way);
   link.both_ways = fit_line(link.samples);
   link.per_message = Time::round(Seconds{in_a_row(ranks, source, target)});

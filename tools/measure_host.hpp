@@ -16,6 +16,7 @@ struct LinkMeasurement {
   LineFit both_ways;            // both directions at once, laid down and added in turns
   Time per_message;             // of tiny messages in a row on one stream
   std::vector<Sample> samples;  // of both_ways
+  std::vector<Sample> crowded;  // two messages at once each way, x bytes in both: not fitted
 };
 
 /// Messages between two ranks over sizes from 4 B to `largest`.

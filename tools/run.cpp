@@ -32,24 +32,28 @@ namespace {
 
 struct Options {
   std::string scenario, backend, compute = "real", json, trace, checkpoint, resume, mpirun;
-  std::string library = "own", algorithm, protocol;  // of collectives on GPUs
+  std::string library = "own", algorithm, protocol;  // of collectives
   std::vector<std::string> sets;
   std::int64_t steps = 5;
   std::optional<std::int64_t> checkpoint_every, processes, seed;
   std::optional<double> learning_rate;
-  bool quiet = false;
+  bool quiet = false, graph = false, cupti = false;
 };
 
 HostCompute compute_of(const Options& options) {
   const bool on_gpus = options.backend == "cuda";
-  if (options.library != "own" && options.library != "nccl")
-    throw InputError(fmt::format("--library {} is neither 'own' nor 'nccl'", options.library));
+  if (options.library != "own" && options.library != "nccl" && options.library != "mpi")
+    throw InputError(
+        fmt::format("--library {} is none of 'own', 'mpi' and 'nccl'", options.library));
   if (!on_gpus && options.library == "nccl")
     throw InputError("--library nccl is for --backend cuda");
+  if (on_gpus && options.library == "mpi") throw InputError("--library mpi is for --backend host");
   if (options.library != "nccl" && !(options.algorithm + options.protocol).empty())
     throw InputError("--algorithm and --protocol are for --library nccl");
   if (on_gpus && options.compute != "real")
     throw InputError("--backend cuda computes for real: leave --compute out");
+  if (!on_gpus && (options.graph || options.cupti))
+    throw InputError("--graph and --cupti are for --backend cuda");
   if (on_gpus) need_cuda();
   if (options.backend != "host" && !on_gpus)
     throw InputError(fmt::format("unknown backend '{}'; there are host and cuda", options.backend));
@@ -68,6 +72,20 @@ TrainingNumbers numbers_of(const Options& options, const Scenario& scenario) {
   return numbers;
 }
 
+// A scenario whose step is a graph is run as one on GPUs.
+bool is_graph(const Options& options, const Scenario& scenario) {
+  return options.graph || (options.backend == "cuda" && scenario.training.cuda_graph);
+}
+
+void check_graph(const Options& options, const Scenario& scenario) {
+  if (!is_graph(options, scenario)) return;
+  if (scenario.parameter_server.servers > 0)
+    throw InputError(
+        "a CUDA graph is made before it is known who comes first: no graph with servers");
+  if (options.cupti)
+    throw InputError("CUPTI does not tell which op a part of a graph is: a graph, or --cupti");
+}
+
 struct Told {
   const LoadedScenario& loaded;
   const Options& options;
@@ -81,6 +99,7 @@ struct Told {
     std::uint64_t number = 0;
     Time time;
     std::optional<double> loss;
+    std::optional<ScaledLoss> scaled;
   };
   std::vector<Step> steps() const {
     std::vector<Step> list;
@@ -88,6 +107,7 @@ struct Told {
       const Time run = done.timelines[i / static_cast<std::size_t>(steps_each)].makespan;
       list.push_back({done.first + i + 1, Time::picoseconds(run.ps() / steps_each), {}});
       if (!done.losses.empty()) list.back().loss = done.losses[i];
+      if (!done.scaled.empty()) list.back().scaled = done.scaled[i];
     }
     return list;
   }
@@ -98,7 +118,8 @@ struct Told {
                      "computes PACED: they wait for the modelled time of {}, nothing is "
                      "computed; communication is real",
                      device())
-               : "computes real";
+               : std::string("computes real") +
+                     (is_graph(options, loaded.scenario) ? ", each step one CUDA graph" : "");
   }
   std::string device() const {
     const Topology& machine = loaded.topology;
@@ -166,14 +187,20 @@ nlohmann::ordered_json server_json(const Told& told) {
           {"applied_in_order", std::move(runs)}};
 }
 
+std::string scale_words(const std::optional<ScaledLoss>& scaled) {
+  if (!scaled) return "";
+  return fmt::format("  scale {:.0f}{}", scaled->scale,
+                     scaled->skipped ? "  skipped: gradients overflowed" : "");
+}
+
 void print(const Told& told) {
   const LoadedScenario& loaded = told.loaded;
   if (!loaded.scenario.title.empty()) fmt::print("{}\n", loaded.scenario.title);
   fmt::print("measured on {}; {}\n", told.where, told.how());
   fmt::print("calibration of the model: {}\n\n", calibration_words(loaded.scenario));
   for (const Told::Step& step : told.steps())
-    fmt::print("step {:>3}  {:>10}{}\n", step.number, readable(step.time),
-               step.loss ? fmt::format("  loss {:.6f}", *step.loss) : "");
+    fmt::print("step {:>3}  {:>10}{}{}\n", step.number, readable(step.time),
+               step.loss ? fmt::format("  loss {:.6f}", *step.loss) : "", scale_words(step.scaled));
   fmt::print("\nstep time {} (median of {}; spread {:.1f} %)\n", readable(told.step_time()),
              told.done.timelines.size(), 100 * told.done.spread);
   const Use use = mean_use(told);
@@ -196,6 +223,8 @@ nlohmann::ordered_json json(const Told& told) {
   for (const Told::Step& step : told.steps()) {
     steps.push_back({{"number", step.number}, {"time_ms", step.time.seconds().count() * 1e3}});
     if (step.loss) steps.back()["loss"] = *step.loss;
+    if (step.scaled) steps.back()["loss_scale"] = step.scaled->scale;
+    if (step.scaled) steps.back()["skipped"] = step.scaled->skipped;
   }
   const Use use = mean_use(told);
   nlohmann::ordered_json all{{"title", told.loaded.scenario.title},
@@ -227,8 +256,12 @@ void keep_whole(HostStep& step) {
 }
 
 // What the command line does not say, the scenario may.
-CudaChoice cuda_choice(const Options& options, const CollectiveChoice& choice) {
-  CudaChoice result{.algorithm = options.algorithm, .protocol = options.protocol};
+CudaChoice cuda_choice(const Options& options, const LoadedScenario& loaded) {
+  const CollectiveChoice& choice = loaded.scenario.collectives;
+  CudaChoice result{.algorithm = options.algorithm,
+                    .protocol = options.protocol,
+                    .graph = is_graph(options, loaded.scenario),
+                    .cupti = options.cupti};
   if (options.library != "nccl") return result;
   if (result.algorithm.empty() && choice.all_reduce != "auto") result.algorithm = choice.all_reduce;
   if (result.protocol.empty() && choice.protocol != "auto") result.protocol = choice.protocol;
@@ -238,19 +271,17 @@ CudaChoice cuda_choice(const Options& options, const CollectiveChoice& choice) {
 HostSteps steps_done(const Options& options, const HostStep& step, const LoadedScenario& loaded,
                      const HostRanks& ranks, const HostStepOptions& how) {
   if (options.backend != "cuda") return run_steps(step, loaded, ranks, how);
-  return need_cuda().run_steps(step, loaded, ranks, how,
-                               cuda_choice(options, loaded.scenario.collectives));
+  return need_cuda().run_steps(step, loaded, ranks, how, cuda_choice(options, loaded));
 }
 
-// What the host runs and GPUs do not.
-void refuse_on_gpus(const Options& options, const Scenario& scenario) {
-  if (options.backend != "cuda") return;
-  if (scenario.parameter_server.servers > 0)
-    throw InputError(
-        "a parameter server takes what comes first, and GPUs what was enqueued first: run it with "
-        "--backend host");
-  if (scenario.training.dropout > 0)
-    throw InputError("dropout has no CUDA form yet: set it to 0, or run it with --backend host");
+// What one process with all GPUs does, and a process for each does not.
+void refuse_with_processes(const Options& options, const Scenario& scenario) {
+  const auto refuse = [](const char* what) {
+    throw InputError(fmt::format("{} runs in one process with all GPUs: leave mpirun out", what));
+  };
+  if (is_graph(options, scenario)) refuse("a step as a CUDA graph");
+  if (options.cupti) refuse("--cupti");
+  if (scenario.parameter_server.servers > 0) refuse("a parameter server");
 }
 
 void run(const Options& options) {
@@ -270,14 +301,15 @@ void run(const Options& options) {
   loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
   const InterruptGuard interrupt;
   const HostRanks ranks;
-  refuse_on_gpus(options, loaded.scenario);
+  check_graph(options, loaded.scenario);
+  if (options.library == "mpi") need_processes(ranks);
   if (options.backend == "cuda" && ranks.are_processes())
-    throw InputError("--backend cuda runs in one process with all GPUs: leave mpirun out");
+    refuse_with_processes(options, loaded.scenario);
   const ShapedRoofline cost;
   StepPredictor predictor(loaded.topology, cost);
   Routing routing{loaded.topology};
-  HostStep step =
-      host_step(loaded, predictor, routing, compute, numbers_of(options, loaded.scenario));
+  HostStep step = host_step(loaded, predictor, routing, compute,
+                            numbers_of(options, loaded.scenario), options.library == "mpi");
   if (options.library == "nccl") keep_whole(step);
   Progress progress(options.quiet || !ranks.is_first());
   progress.show("running");
@@ -297,8 +329,9 @@ void run(const Options& options) {
                   .step = step,
                   .done = done,
                   .where = options.backend == "cuda"
-                               ? need_cuda().describe(loaded.topology.rank_count())
-                               : ranks.describe(loaded.topology.rank_count()),
+                               ? need_cuda().describe(loaded.topology.rank_count(), ranks)
+                               : ranks.describe(loaded.topology.rank_count()) +
+                                     (options.library == "mpi" ? ", collectives of MPI" : ""),
                   .steps_each = step.steps_each};
   if (options.json != "-" && options.trace != "-") print(told);
   if (!options.json.empty()) write_output(options.json, json(told).dump(2) + "\n");
@@ -325,7 +358,10 @@ void add_run_command(CLI::App& app) {
   command->add_option("--compute", options->compute,
                       "real; or paced: computes wait for their modelled time");
   command->add_option("--library", options->library,
-                      "Collectives on GPUs: own (our schedules) or nccl");
+                      "Collectives: own (our schedules); mpi, with processes; nccl, on GPUs");
+  command->add_flag("--graph", options->graph,
+                    "On GPUs, each step as one CUDA graph, as with cuda_graph");
+  command->add_flag("--cupti", options->cupti, "On GPUs, times by CUPTI's records, not by events");
   command->add_option("--algorithm", options->algorithm, "NCCL's: ring, tree, nvls, ...");
   command->add_option("--protocol", options->protocol, "NCCL's: LL, LL128, Simple");
   command->add_option("--steps", options->steps,
@@ -335,9 +371,11 @@ void add_run_command(CLI::App& app) {
   command->add_option("--checkpoint-every", options->checkpoint_every,
                       "And whenever that many steps are done");
   command->add_option("--resume", options->resume, "Go on from a checkpoint, with the same bits");
-  command->add_option("--seed", options->seed, "Of parameters and samples (1)");
-  command->add_option("--learning-rate", options->learning_rate,
-                      "Of the optimizer (sgd 0.1, momentum 0.05, adam 0.003, lars 5, lamb 0.01)");
+  command->add_option("--seed", options->seed,
+                      "Of parameters and samples, in place of the scenario's data_seed (1)");
+  command->add_option(
+      "--learning-rate", options->learning_rate,
+      "In place of the scenario's (sgd 0.1, momentum 0.05, adam 0.003, lars 5, lamb 0.01)");
   command->add_option("--processes", options->processes,
                       "Ranks as so many processes: starts mpirun (-n N), and watches over it");
   command->add_option("--mpirun", options->mpirun, "More words for mpirun: '--hostfile hosts'");

@@ -31,6 +31,7 @@ class Mailbox {
 /// Sleeps while `word` is `expected`, and not beyond the deadline; may return early.
 void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 Mailbox::Clock::time_point deadline);
+void wake_one(std::atomic<std::uint32_t>& word);
 void wake_all(std::atomic<std::uint32_t>& word);
 
 }  // namespace rehearse

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "kernels/comm/compute_thread.hpp"
+#include "kernels/comm/mpi_collectives.hpp"
 #include "kernels/comm/mpi_messages.hpp"
 #include "kernels/comm/rest.hpp"
 #include "kernels/host_pin.hpp"
@@ -26,13 +27,14 @@ using Clock = std::chrono::steady_clock;
 class MpiRun {
  public:
   MpiRun(const MpiWorld& world, const Program& program, const MpiPlan& plan, HostMemory& memory,
-         const HostOptions& options, MpiMessages& messages)
+         const HostOptions& options, MpiMessages& messages, MpiCollectives& collectives)
       : world_{world},
         program_{program},
         plan_{plan},
         options_{options},
         memory_{memory},
         messages_{messages},
+        collectives_{collectives},
         rest_{world.shares_processors()},
         waits_{plan.waits},
         begins_(program.size(), -1),
@@ -53,6 +55,7 @@ class MpiRun {
       bool busy = hear();
       busy = end_waits() || busy;
       busy = take_computed() || busy;
+      busy = take_collected() || busy;
       for (; !ready_.empty(); busy = true) {
         const OpId id = ready_.front();
         ready_.pop_front();
@@ -144,6 +147,7 @@ class MpiRun {
   void begin(OpId id) {
     const Program::Op& op = program_[id];
     begins_[index(id)] = now();
+    if (collectives_.has(id)) return collectives_.begin(id);
     if (op.kind == WorkKind::transfer) {
       if (program_[program_.transfer(op).connection].target != op.rank) return messages_.send(id);
       run_transfer(program_, program_.transfer(op), memory_);
@@ -198,9 +202,18 @@ class MpiRun {
     return !done.empty();
   }
 
+  bool take_collected() {
+    const std::vector<OpId> done = collectives_.poll();
+    for (const OpId id : done) own_ended(id);
+    return !done.empty();
+  }
+
+  // A collective of MPI goes on while MPI is called, one piece of it at a time.
   void rest() {
     if (computer_ && computer_->is_busy())
       Rest::nap();
+    else if (!collectives_.is_idle())
+      rest_.after_work(), rest_.once();
     else
       rest_.once();
   }
@@ -241,6 +254,7 @@ class MpiRun {
   const HostOptions& options_;
   HostMemory& memory_;
   MpiMessages& messages_;
+  MpiCollectives& collectives_;
   Rest rest_;
   std::optional<ComputeThread> computer_;
   std::vector<std::uint32_t> waits_;
@@ -263,7 +277,8 @@ MpiExecutor::MpiExecutor(const MpiWorld& world, const Program& program, HostMemo
       memory_{memory},
       options_{std::move(options)},
       plan_{program},
-      messages_{std::make_unique<MpiMessages>(world, program, memory)} {
+      messages_{std::make_unique<MpiMessages>(world, program, memory)},
+      collectives_{std::make_unique<MpiCollectives>(world, program, options_.parts, memory)} {
   if (rank_count(program) > world.size())
     throw InputError(fmt::format("the program has {} ranks, and mpirun started {}",
                                  rank_count(program), world.size()));
@@ -275,7 +290,7 @@ MpiExecutor::~MpiExecutor() { world_.watch().stop_when({}); }
 
 Timeline MpiExecutor::run(const Program& program) {
   ASSERT(&program == &program_);
-  return MpiRun(world_, program_, plan_, memory_, options_, *messages_).run();
+  return MpiRun(world_, program_, plan_, memory_, options_, *messages_, *collectives_).run();
 }
 
 }  // namespace rehearse

@@ -10,6 +10,7 @@
 
 namespace rehearse {
 
+class MpiCollectives;
 class MpiMessages;
 
 class MpiExecutor final : public Executor {
@@ -30,6 +31,7 @@ class MpiExecutor final : public Executor {
   HostOptions options_;
   MpiPlan plan_;
   std::unique_ptr<MpiMessages> messages_;  // MPI's types stay in the .cpp files
+  std::unique_ptr<MpiCollectives> collectives_;
 };
 
 }  // namespace rehearse

@@ -69,6 +69,11 @@ MpiWorld::~MpiWorld() {
   MPI_Finalize();
 }
 
+std::size_t MpiWorld::local_number() const {
+  const auto self = hosts_.begin() + static_cast<std::ptrdiff_t>(index(rank_));
+  return static_cast<std::size_t>(std::count(hosts_.begin(), self, *self));
+}
+
 std::string MpiWorld::name(Rank rank) const {
   return fmt::format("rank {} ({})", index(rank), hosts_[index(rank)]);
 }

@@ -25,6 +25,8 @@ class MpiWorld {
 
   Rank rank() const { return rank_; }
   std::size_t size() const { return hosts_.size(); }
+  /// How many ranks before this one are on its host.
+  std::size_t local_number() const;
   /// "rank 3 (host7)", for messages.
   std::string name(Rank rank) const;
   /// This process's clock minus rank 0's; zero where both run on one machine.

@@ -31,7 +31,7 @@ class Binder {
                .how = sharding_of(workload, plan.scenario.parallelism, plan.scenario.training),
                .layout = {plan, workload,
                           sharding_of(workload, plan.scenario.parallelism, plan.scenario.training)},
-               .buffers = {},
+               .buffers = BufferBook{stored_numbers(plan.scenario.training)},
                .recompute = plan.scenario.parallelism.recompute,
                .written = {}},
         ownership_{plan, step_, model_.layout} {
@@ -54,6 +54,7 @@ class Binder {
     }
     BoundStep bound{.step = std::move(step_), .layout = model_.layout};
     bound.loss_count = count_;
+    bound.scales_loss = plan_.scenario.training.loss_scaling == LossScaling::dynamic;
     bound.steps = static_cast<std::uint32_t>(schedule_.size());
     for (std::size_t r = 0; r < plan_.placement.world(); ++r) describe(static_cast<Rank>(r), bound);
     return bound;
@@ -132,7 +133,8 @@ class Binder {
     PieceSite sender{model_,
                      {op.rank, plan_.placement.coordinates(op.rank).tensor,
                       model_.layout.first_layer(stage), microbatch(id)}};
-    const std::int64_t numbers = step_.program.transfer(op).size.count() / 4 *
+    const std::int64_t each = bytes_of(model_.buffers.stored().layers).count();
+    const std::int64_t numbers = step_.program.transfer(op).size.count() / each *
                                  (model_.how.sequence_parallel ? model_.how.tensor : 1);
     const Slice slice =
         sender.own(forward ? sender.stream(0, numbers) : sender.stream_gradient(0, numbers));
@@ -143,9 +145,6 @@ class Binder {
     const OpNote& note = step_.notes[index(id)];
     const OpTag& tag = step_.tags[index(id)];
     const std::string_view name = step_.program.names()[op.label.name];
-    const Run stage = model_.layout.run(note.stage);
-    const Bytes size = step_.program.collective(op).data.size;
-    const Run bucket{stage.group, stage.begin + note.begin.count() / 4, size.count() / 4};
     Slice data;
     switch (note.purpose) {
       case Purpose::layer: {
@@ -156,24 +155,32 @@ class Binder {
         break;
       }
       case Purpose::reduce:
-        data = model_.buffers.state(StateKind::gradients, bucket,
+        data = model_.buffers.state(StateKind::gradients, bucket(id, StateKind::gradients),
                                     model_.gradients_apart ? tag.microbatch : 0);
         break;
       case Purpose::average_copies:
-        data = model_.buffers.state(StateKind::gradients, shard(op.rank, note, bucket));
+        data = model_.buffers.state(StateKind::gradients,
+                                    shard(op.rank, note, bucket(id, StateKind::gradients)));
         break;
       case Purpose::average_parameters:
       case Purpose::broadcast:
       case Purpose::gather:
-        data = model_.buffers.state(StateKind::parameters, bucket);
+        data = model_.buffers.state(StateKind::parameters, bucket(id, StateKind::parameters));
         break;
       case Purpose::compress:
         data = update_site(op.rank).packets(compressed(id));
         if (plan_.scenario.compression.method == CompressionKind::fp16)
           step_.program.set_numbers(id, Combine::sum, Precision::fp16);
+        if (plan_.scenario.compression.method == CompressionKind::int8)
+          step_.program.set_numbers(id, Combine::sum, Precision::int8);
+        break;
+      case Purpose::agree:
+        data = update_site(op.rank).largest(compressed(id));
+        step_.program.set_numbers(id, Combine::max, Precision::fp32);
         break;
       case Purpose::partial_gradients:
         data = update_site(op.rank).partial();
+        step_.program.set_numbers(id, Combine::sum, model_.buffers.stored().gradients);
         break;
       case Purpose::tied_gradients:
         data = model_.buffers.state(StateKind::gradients, model_.layout.run(0, "table"));
@@ -181,10 +188,31 @@ class Binder {
       case Purpose::norm:
         data = update_site(op.rank).norm();
         break;
+      case Purpose::overflow:
+        data = update_site(op.rank).overflow();
+        step_.program.set_numbers(id, Combine::max, Precision::fp32);
+        break;
       default:
         ASSERT(false);
     }
+    if (const Precision format = model_.buffers.format(data); format != Precision::fp32)
+      step_.program.set_numbers(id, Combine::sum, format);
     step_.program.bind_collective(id, data, {});
+  }
+
+  std::int64_t gradient_number(Bytes offset) const {
+    return offset.count() / bytes_of(model_.buffers.stored().gradients).count();
+  }
+
+  // What a collective is about: it begins where its gradients do.
+  Run bucket(OpId id, StateKind kind) const {
+    const OpNote& note = step_.notes[index(id)];
+    const Run stage = model_.layout.run(note.stage);
+    const StoredNumbers& stored = model_.buffers.stored();
+    const Bytes each =
+        bytes_of(kind == StateKind::gradients ? stored.gradients : stored.parameters);
+    const Bytes size = step_.program.collective(step_.program[id]).data.size;
+    return {stage.group, stage.begin + gradient_number(note.begin), size.count() / each.count()};
   }
 
   // Buckets follow one another to the end of their stage.
@@ -193,8 +221,9 @@ class Binder {
     const Run stage = model_.layout.run(note.stage);
     if (buckets_.empty())
       for (const OpNote& each : step_.notes)
-        if (each.purpose == Purpose::compress) buckets_.emplace(each.stage, each.begin.count() / 4);
-    const std::int64_t begin = note.begin.count() / 4;
+        if (each.purpose == Purpose::compress)
+          buckets_.emplace(each.stage, gradient_number(each.begin));
+    const std::int64_t begin = gradient_number(note.begin);
     const auto next = buckets_.upper_bound({note.stage, begin});
     const bool is_last = next == buckets_.end() || next->first != note.stage;
     return {stage.group, stage.begin + begin, (is_last ? stage.size : next->second) - begin};
@@ -218,7 +247,8 @@ class Binder {
                     "bucket are not all "
                     "as long; make bucket_size and the model's "
                     "parameters multiples of {} bytes",
-                    4 * bucket.size, 4 * plan_.size(Family::shards)));
+                    bytes_of(model_.buffers.stored().gradients).count() * bucket.size,
+                    4 * plan_.size(Family::shards)));
   }
 
   static Slice exchange_of(PieceSite& piece, std::string_view name) {
@@ -255,22 +285,29 @@ class Binder {
   void describe_tensor(Rank rank, const Coordinates& at, std::uint32_t layer, std::uint32_t tensor,
                        BoundStep& bound) {
     const Run whole = model_.layout.run(layer, tensor);
-    const auto part_of = [&](const Run& run) {
+    const StoredNumbers& stored = model_.buffers.stored();
+    const auto part_of = [&](const Run& run, StateKind kind) {
       return ParameterPart{layer,
                            tensor,
                            rank,
                            at.tensor,
-                           model_.buffers.state(StateKind::parameters, run),
-                           run.begin - whole.begin};
+                           model_.buffers.state(kind, run),
+                           run.begin - whole.begin,
+                           kind == StateKind::parameters ? stored.parameters : Precision::fp32};
     };
-    bound.copies.push_back(part_of(whole));
+    const StateKind updated = stored.has_masters() ? StateKind::masters : StateKind::parameters;
+    const std::vector<Run>& runs = ownership_.runs(rank, model_.layout.stage_of(layer));
+    bound.copies.push_back(part_of(whole, StateKind::parameters));
+    for (const Run& run : runs)
+      if (const Run part = overlap(whole, run); part.size > 0 && stored.has_masters())
+        bound.copies.push_back(part_of(part, StateKind::masters));
     const bool is_copy = plan_.tied_copy > 0 && layer + 1 == model_.layout.layers();
     const bool is_whole = model_.layout.tensors(layer)[tensor].cut == TensorCut::whole;
     if (is_copy || (is_whole && at.tensor > 0)) return;
     if (!ownership_.is_cut() && at.data > 0) return;
-    for (const Run& run : ownership_.runs(rank, model_.layout.stage_of(layer)))
+    for (const Run& run : runs)
       if (const Run part = overlap(whole, run); part.size > 0 && is_first_owner(rank, part))
-        bound.owned.push_back(part_of(part));
+        bound.owned.push_back(part_of(part, updated));
   }
 
   // Copies of shards (hybrid sharding) are updated alike.
@@ -309,6 +346,8 @@ class Binder {
 
 TrainingNumbers default_numbers(const Scenario& scenario) {
   TrainingNumbers numbers;
+  numbers.seed = scenario.training.data_seed;
+  numbers.loss_scale = scenario.training.initial_loss_scale;
   switch (scenario.training.optimizer) {
     case OptimizerKind::sgd:
       numbers.learning_rate = 0.1;
@@ -326,6 +365,7 @@ TrainingNumbers default_numbers(const Scenario& scenario) {
       numbers.learning_rate = 0.01;
       break;
   }
+  if (scenario.training.learning_rate > 0) numbers.learning_rate = scenario.training.learning_rate;
   return numbers;
 }
 

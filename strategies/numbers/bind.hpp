@@ -25,11 +25,13 @@ struct TrainingNumbers {
   std::uint64_t seed = 1;
   double learning_rate = 0.01;
   double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double trust = 0.001;  // LARS
+  double trust = 0.001;       // LARS
+  double loss_scale = 65536;  // to begin with, where it is dynamic: PyTorch's GradScaler
   friend bool operator==(const TrainingNumbers&, const TrainingNumbers&) = default;
 };
 
-/// A learning rate that is usual for the scenario's optimizer, and the papers' other numbers.
+/// What the scenario says, or a learning rate that is usual for its optimizer, and the papers'
+/// other numbers.
 TrainingNumbers default_numbers(const Scenario& scenario);
 
 /// How a step must be lowered to be bound: every rank, every kernel, whole
@@ -47,6 +49,7 @@ struct Feed {
   std::int64_t first_sample = 0, samples = 0;  // of the global batch
   std::int64_t width = 0;                      // numbers or tokens of a sample
   std::uint32_t step = 0;                      // of those in the program
+  Precision stored = Precision::fp32;          // vectors
 };
 
 /// A part of a parameter tensor on a rank that is up to date behind a step: the
@@ -57,6 +60,7 @@ struct ParameterPart {
   std::size_t tensor_place = 0;
   Slice slice;             // of the parameters
   std::int64_t first = 0;  // its first number, in the rank's part of the tensor
+  Precision stored = Precision::fp32;
 };
 
 struct BoundStep {
@@ -69,11 +73,14 @@ struct BoundStep {
     Slice slice;             // one fp64: the sum over samples or tokens
     std::uint32_t step = 0;  // of those in the program
   };
-  std::vector<LossSlot> losses;       // add up to the global batch's
-  std::int64_t loss_count = 1;        // samples or tokens of the global batch
-  std::vector<ParameterPart> owned;   // all parameters, each once
-  std::vector<ParameterPart> copies;  // all tensors on all ranks that hold them, for the beginning
+  std::vector<LossSlot> losses;      // add up to the global batch's
+  std::int64_t loss_count = 1;       // samples or tokens of the global batch
+  std::vector<ParameterPart> owned;  // all parameters in fp32, each once
+  /// All tensors on all ranks that hold them, and the masters of what they update: for the
+  /// beginning.
+  std::vector<ParameterPart> copies;
   std::vector<std::pair<Rank, Slice>> states;  // StepState of every rank
+  bool scales_loss = false;
   /// All that one step leaves for the next: what a checkpoint holds.
   std::vector<std::pair<Rank, Slice>> persistent;
 

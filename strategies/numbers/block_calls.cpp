@@ -104,11 +104,9 @@ NormSlices Block::norm(std::string_view half) {
 
 // Norms and residual sums.
 bool Block::around(std::string_view half, std::string_view rest, std::string_view bias) {
-  if (rest == "norm") return bind_norm(site_, norm(half), NormPart::forward), true;
-  if (rest == "norm.grad") return bind_norm(site_, norm(half), NormPart::input), true;
-  if (rest == "norm.wgrad") return bind_norm(site_, norm(half), NormPart::weights), true;
+  if (rest.starts_with("norm")) return bind_norm(site_, norm(half), rest.substr(4)), true;
   const Slice y = site_.own(output(half)), y_gradient = site_.own(output_gradient(half));
-  const std::int64_t own_rows = y.size.count() / 4 / m_.hidden;
+  const std::int64_t own_rows = site_.count(y) / m_.hidden;
   const Slice out = site_.own(wide(half, ".out"));
   if (rest == "residual" && site_.drops()) {
     if (site_.has(bias))
@@ -162,15 +160,19 @@ bool Block::columns(const Columns& product, std::string_view rest, bool adds_bia
     const PieceSite::ProductShape shape{product.rows, product.inputs, matrix.width};
     const std::string bias = std::string{matrix.name} + ".bias";
     if (rest.empty()) {
-      site_.forward(shape, product.x, site_.parameter(matrix.name), matrix.y);
+      site_.forward(shape, product.x, site_.factor(matrix.name), matrix.y);
       if (adds_bias && site_.has(bias))
         site_.calls.add(Kernel::add_bias, {matrix.y, site_.parameter(bias), matrix.y},
                         {product.rows, matrix.width});
     } else if (rest == ".dgrad") {
-      site_.input_gradient(shape, matrix.y_gradient, site_.parameter(matrix.name),
-                           product.x_gradient, std::exchange(adds, true));
+      site_.input_gradient(shape, matrix.y_gradient, site_.factor(matrix.name), product.x_gradient,
+                           std::exchange(adds, true));
     } else if (rest == ".wgrad") {
       site_.weight_gradient(shape, product.x, matrix.y_gradient, matrix.name);
+    } else if (rest == ".weight_cast") {
+      site_.cast_weight(matrix.name);
+    } else if (rest == ".wgrad.cast_add") {
+      site_.add_gradient(matrix.name);
     } else if (rest == ".bias_grad") {
       site_.calls.add(Kernel::add_column_sums, {matrix.y_gradient, site_.gradient(bias)},
                       {product.rows, matrix.width});
@@ -186,11 +188,15 @@ bool Block::row(std::string_view half, std::string_view rest, std::string_view w
   const PieceSite::ProductShape shape{rows_, inputs, m_.hidden};
   const Slice y_gradient = row_gradient(half);
   if (rest.empty())
-    site_.forward(shape, x, site_.parameter(weight), wide(half, ".out"));
+    site_.forward(shape, x, site_.factor(weight), wide(half, ".out"));
   else if (rest == ".dgrad")
-    site_.input_gradient(shape, y_gradient, site_.parameter(weight), x_gradient, false);
+    site_.input_gradient(shape, y_gradient, site_.factor(weight), x_gradient, false);
   else if (rest == ".wgrad")
     site_.weight_gradient(shape, x, y_gradient, weight);
+  else if (rest == ".weight_cast")
+    site_.cast_weight(weight);
+  else if (rest == ".wgrad.cast_add")
+    site_.add_gradient(weight);
   else
     return false;
   return true;
@@ -234,7 +240,7 @@ Block::Core Block::core() {
 
 void Block::flash(bool backward) {
   const Core c = core();
-  const Slice sums = site_.recomputed("attention.log_sums", rows_ * heads_);
+  const Slice sums = site_.recomputed_exact("attention.log_sums", rows_ * heads_);
   if (backward)
     site_.calls.add(Kernel::attention_backward,
                     {c.q, c.k, c.v, c.context, sums, c.dcontext, c.dq, c.dk, c.dv}, c.sizes,
@@ -261,8 +267,13 @@ void Block::plain(std::string_view rest) {
   };
   if (rest == "scores")
     call(Kernel::attention_pairs, c.q, c.k, scores);
+  else if (rest.starts_with("softmax") && rest.ends_with(".cast"))
+    site_.widen(rest == "softmax.cast" ? scores : dp);
+  else if (rest.starts_with("softmax") && rest.ends_with(".cast_back"))
+    site_.narrow(rest == "softmax.cast_back" ? p : dscores);
   else if (rest == "softmax")
-    site_.calls.add(Kernel::attention_softmax, {scores, p}, c.sizes, c.scale);
+    site_.calls.add(Kernel::attention_softmax, {site_.widened(scores), site_.widened(p)}, c.sizes,
+                    c.scale);
   else if (rest == "dropout")
     site_.dropout(p, left, mask);
   else if (rest == "dropout.grad")
@@ -274,7 +285,8 @@ void Block::plain(std::string_view rest) {
   else if (rest == "context.dgrad_values")
     call(Kernel::attention_over_queries, left, c.dcontext, c.dv);
   else if (rest == "softmax.grad")
-    call(Kernel::attention_softmax_backward, p, dp, dscores);
+    call(Kernel::attention_softmax_backward, site_.widened(p), site_.widened(dp),
+         site_.widened(dscores));
   else if (rest == "scores.dgrad_queries")
     call(Kernel::attention_over_keys, dscores, c.k, c.dq);
   else

@@ -3,29 +3,37 @@
 #include "strategies/numbers/buffers.hpp"
 
 #include "sim/assert.hpp"
+#include "strategies/optimizer.hpp"
 
 namespace rehearse {
 
+StoredNumbers stored_numbers(const Training& training) {
+  const StateFormat format = state_format(training);
+  const auto in = [&](Bytes each) {
+    return each == Bytes{4} ? Precision::fp32 : training.precision;
+  };
+  return {training.precision, in(format.parameter), in(format.gradient)};
+}
+
 Slice BufferBook::state(StateKind kind, const Run& run, std::uint32_t microbatch) {
   const auto [slot, is_new] = state_.try_emplace({kind, run.group, microbatch});
-  if (is_new) slot->second = next();
-  return {slot->second, Bytes{4 * run.begin}, Bytes{4 * run.size}};
+  if (is_new) slot->second = next(format_of(kind));
+  return slice_of(kind, slot->second, run);
 }
 
 std::vector<Slice> BufferBook::kept_states(const Run& run) const {
   std::vector<Slice> slices;
   for (const auto& [key, buffer] : state_) {
     const auto& [kind, group, microbatch] = key;
-    if (group == run.group && (kind == StateKind::parameters || kind == StateKind::first_moment ||
-                               kind == StateKind::second_moment))
-      slices.push_back({buffer, Bytes{4 * run.begin}, Bytes{4 * run.size}});
+    if (group == run.group && kind != StateKind::gradients && kind != StateKind::update)
+      slices.push_back(slice_of(kind, buffer, run));
   }
   return slices;
 }
 
 Slice BufferBook::tensor(const Arena& arena, std::string_view name, Bytes size) {
   const auto [slot, is_new] = arenas_.try_emplace(arena);
-  if (is_new) slot->second.buffer = next();
+  if (is_new) slot->second.buffer = next(arena.is_narrow ? stored_.layers : Precision::fp32);
   Tensors& tensors = slot->second;
   if (const auto found = tensors.slices.find(name); found != tensors.slices.end()) {
     ASSERT(found->second.size == size);
@@ -36,6 +44,11 @@ Slice BufferBook::tensor(const Arena& arena, std::string_view name, Bytes size) 
   tensors.used += Bytes{(size.count() + line - 1) / line * line};
   tensors.slices.emplace(name, slice);
   return slice;
+}
+
+Slice BufferBook::numbers(Arena arena, std::string_view name, std::int64_t count) {
+  arena.is_narrow = stored_.layers != Precision::fp32;
+  return tensor(arena, name, Bytes{bytes_of(stored_.layers).count() * count});
 }
 
 Slice BufferBook::of_rank(std::string_view name, Bytes size) {

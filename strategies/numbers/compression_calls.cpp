@@ -1,4 +1,4 @@
-// Buckets that travel compressed (gradient_compression.hpp): as fp16, or as the
+// Buckets that travel compressed (gradient_compression.hpp): as fp16, as codes of 8 bits, or as the
 // few largest of what has been accumulated. Velocity and accumulated gradients
 // are the two moments of each parameter.
 #include <algorithm>
@@ -15,15 +15,29 @@ Slice UpdateSite::packets(const Run& bucket) {
   const auto ranks = static_cast<std::int64_t>(plan_.size(Family::replicas));
   const std::int64_t bytes = how.method == CompressionKind::dgc
                                  ? ranks * 8 * sent_of(bucket.size, how.sparsity)
-                                 : 2 * bucket.size;
+                             : how.method == CompressionKind::int8 ? bucket.size
+                                                                   : 2 * bucket.size;
   return model_.buffers.of_rank(
       "packets of " + std::to_string(bucket.group) + " " + std::to_string(bucket.begin),
       Bytes{bytes});
 }
 
+Slice UpdateSite::largest(const Run& bucket) {
+  return model_.buffers.of_rank(
+      "largest of " + std::to_string(bucket.group) + " " + std::to_string(bucket.begin), Bytes{4});
+}
+
 void UpdateSite::bind_compressed(std::string_view piece, const Run& bucket, std::size_t number) {
   const Slice gradient = slice(StateKind::gradients, bucket);
-  if (piece == "compress.cast")
+  const auto ranks = static_cast<std::int64_t>(plan_.size(Family::replicas));
+  const bool to_codes = plan_.scenario.compression.method == CompressionKind::int8;
+  if (piece == "compress.largest")
+    calls.add(Kernel::int8_largest, {gradient, largest(bucket)});
+  else if (to_codes && piece == "compress.cast")
+    calls.add(Kernel::int8_quantize, {gradient, largest(bucket), packets(bucket)}, {ranks});
+  else if (to_codes)
+    calls.add(Kernel::int8_dequantize, {packets(bucket), largest(bucket), gradient}, {ranks});
+  else if (piece == "compress.cast")
     calls.cast(gradient, packets(bucket), Precision::fp16);
   else if (piece == "compress.cast_back")
     calls.cast(packets(bucket), gradient, Precision::fp16);

@@ -37,7 +37,7 @@ Slice out_here(PieceSite& site, const DenseNumbers& d) {
 Slice out_gradient(PieceSite& site, const DenseNumbers& d) {
   return site.tensor("out.gradient", d.rows * d.outputs);
 }
-Slice labels(PieceSite& site, const DenseNumbers& d) { return site.kept("labels", d.rows); }
+Slice labels(PieceSite& site, const DenseNumbers& d) { return site.fed("labels", d.rows); }
 
 void add_bias(PieceSite& site, const DenseNumbers& d, const Slice& y) {
   if (d.dense.bias)
@@ -63,8 +63,12 @@ void loss_gradient(PieceSite& site, const DenseNumbers& d) {
 void bind_dense(PieceSite& site, std::string_view piece) {
   const DenseNumbers d{site};
   const std::int64_t numbers = d.rows * d.outputs;
-  if (piece == "fc") {
-    site.forward(d.shape(), site.stream(0, d.rows * d.inputs), site.parameter("weight"),
+  if (piece == "fc.weight_cast") {
+    site.cast_weight("weight");
+  } else if (piece == "fc.wgrad.cast_add") {
+    site.add_gradient("weight");
+  } else if (piece == "fc") {
+    site.forward(d.shape(), site.stream(0, d.rows * d.inputs), site.factor("weight"),
                  out_here(site, d));
     if (!d.dense.row) add_bias(site, d, out_here(site, d));
   } else if (piece == "relu") {
@@ -75,10 +79,12 @@ void bind_dense(PieceSite& site, std::string_view piece) {
                                            site.stream(1, numbers), out_gradient(site, d)});
   } else if (piece == "loss") {
     loss(site, d);
+  } else if (piece == "loss.scale") {
+    site.scale_loss();
   } else if (piece == "loss.grad") {
     loss_gradient(site, d);
   } else if (piece == "fc.dgrad") {
-    site.input_gradient(d.shape(), out_gradient(site, d), site.parameter("weight"),
+    site.input_gradient(d.shape(), out_gradient(site, d), site.factor("weight"),
                         site.stream_gradient(0, d.rows * d.inputs), false);
   } else if (piece == "fc.wgrad") {
     site.weight_gradient(d.shape(), site.stream(0, d.rows * d.inputs), out_gradient(site, d),

@@ -8,10 +8,14 @@
 
 namespace rehearse {
 
-void bind_norm(PieceSite& site, const NormSlices& norm, NormPart part) {
-  const std::int64_t width = site.transformer().hidden, rows = norm.x.size.count() / 4 / width;
+namespace {
+
+enum class NormPart : std::uint8_t { forward, input, weights };
+
+void bind_norm_kernel(PieceSite& site, const NormSlices& norm, NormPart part) {
+  const std::int64_t width = site.transformer().hidden, rows = site.count(norm.x) / width;
   const std::string name{norm.name};
-  const Slice rate = site.tensor(name + ".rate", rows), mean = site.tensor(name + ".mean", rows);
+  const Slice rate = site.exact(name + ".rate", rows), mean = site.exact(name + ".mean", rows);
   const CallList::Sizes sizes{rows, width};
   constexpr CallList::Numbers epsilon{1e-5};
   const std::string weight = name + ".weight", bias = name + ".bias";
@@ -39,6 +43,22 @@ void bind_norm(PieceSite& site, const NormSlices& norm, NormPart part) {
                    sizes);
 }
 
+}  // namespace
+
+void bind_norm(PieceSite& site, const NormSlices& norm, std::string_view rest) {
+  const bool backward = rest.starts_with(".grad");
+  if (rest.ends_with(".cast")) return site.widen(backward ? norm.y_gradient : norm.x);
+  if (rest.ends_with(".cast_back")) return site.narrow(backward ? norm.x_gradient : norm.y);
+  ASSERT(rest.empty() || rest == ".grad" || rest == ".wgrad");
+  NormSlices wide = norm;
+  wide.x = site.widened(norm.x);
+  if (rest == ".wgrad") return bind_norm_kernel(site, wide, NormPart::weights);
+  wide.y = site.widened(norm.y);
+  wide.x_gradient = site.widened(norm.x_gradient);
+  wide.y_gradient = site.widened(norm.y_gradient);
+  bind_norm_kernel(site, wide, backward ? NormPart::input : NormPart::forward);
+}
+
 namespace {
 
 class End {
@@ -57,8 +77,9 @@ class End {
   Slice exchange(std::string_view piece);
 
  private:
-  Slice row_numbers(std::string_view name) { return site_.tensor(name, rows_); }
+  Slice row_numbers(std::string_view name) { return site_.exact(name, rows_); }
   Slice logits(std::string_view name) { return site_.tensor(name, rows_ * words_); }
+  Slice probabilities() { return site_.exact("probabilities", rows_ * words_); }
   void loss(std::string_view piece);
 
   PieceSite& site_;
@@ -68,7 +89,7 @@ class End {
 
 void End::embedding(std::string_view piece) {
   const Slice y = site_.stream(1, wide_), dy = site_.stream_gradient(1, wide_);
-  const Slice tokens = site_.kept("tokens", rows_);
+  const Slice tokens = site_.fed("tokens", rows_);
   const CallList::Sizes table{words_, m_.hidden, first_};
   const CallList::Sizes positions{rows_, m_.hidden, site_.how().seq_length};
   if (piece == "embedding") {
@@ -91,41 +112,42 @@ void End::final_norm(std::string_view piece) {
   const NormSlices norm{
       "norm", site_.own(site_.stream(0, wide_)), site_.own(site_.stream(1, wide_)),
       site_.own(site_.stream_gradient(0, wide_)), site_.own(site_.stream_gradient(1, wide_))};
-  ASSERT(piece == "final_norm" || piece == "final_norm.grad" || piece == "final_norm.wgrad");
-  bind_norm(site_, norm,
-            piece == "final_norm"        ? NormPart::forward
-            : piece == "final_norm.grad" ? NormPart::input
-                                         : NormPart::weights);
+  ASSERT(piece.starts_with("final_norm"));
+  bind_norm(site_, norm, piece.substr(std::string_view{"final_norm"}.size()));
 }
 
 void End::loss(std::string_view piece) {
   const std::int64_t valid = std::clamp<std::int64_t>(m_.vocabulary - first_, 0, words_);
   const CallList::Sizes sizes{rows_, words_, first_, valid};
-  const Slice x = logits("logits"), targets = site_.kept("targets", rows_);
+  const Slice x = logits("logits"), targets = site_.fed("targets", rows_);
   const Slice largest = row_numbers("loss.max"), target = row_numbers("loss.target"),
               sum = row_numbers("loss.sum");
   if (piece == "loss.max")
     site_.calls.add(Kernel::vocabulary_max, {x, largest}, sizes);
   else if (piece == "loss.exp_sum")
     site_.calls.add(Kernel::vocabulary_sums, {x, targets, largest, target, sum}, sizes);
+  else if (piece == "loss.scale")
+    site_.scale_loss();
   else if (piece == "loss.softmax")
     site_.calls.add(Kernel::vocabulary_softmax,
-                    {x, largest, target, sum, logits("probabilities"), site_.bytes("loss", 8)},
-                    sizes);
+                    {x, largest, target, sum, probabilities(), site_.bytes("loss", 8)}, sizes);
   else
-    site_.calls.add(
-        Kernel::vocabulary_gradient,
-        {logits("probabilities"), targets, site_.loss_state(), logits("logits.gradient")}, sizes,
-        {site_.sample_weight()});
+    site_.calls.add(Kernel::vocabulary_gradient,
+                    {probabilities(), targets, site_.loss_state(), logits("logits.gradient")},
+                    sizes, {site_.sample_weight()});
 }
 
 // The table has a row for each word: logits = x table'.
 void End::head(std::string_view piece) {
   if (piece.starts_with("loss.")) return loss(piece);
   site_.use_table_of_head();
-  const Slice x = site_.stream(0, wide_), table = site_.parameter("table");
+  const Slice x = site_.stream(0, wide_), table = site_.factor("table");
   const Slice gradient = logits("logits.gradient");
-  if (piece == "head.logits") {
+  if (piece == "head.logits.weight_cast") {
+    site_.cast_weight("table");
+  } else if (piece == "head.logits.wgrad.cast_add") {
+    site_.add_gradient("table");
+  } else if (piece == "head.logits") {
     site_.calls.add(Kernel::gemm, {x, table, logits("logits")}, {rows_, words_, m_.hidden, 0, 1},
                     {1, 0});
   } else if (piece == "head.logits.dgrad") {
@@ -133,9 +155,7 @@ void End::head(std::string_view piece) {
                     {rows_, m_.hidden, words_}, {1, 0});
   } else {
     ASSERT(piece == "head.logits.wgrad");
-    const auto [slice, beta] = site_.gradient_of_product("table");
-    site_.calls.add(Kernel::gemm, {gradient, x, slice}, {words_, m_.hidden, rows_, 1, 0},
-                    {1, beta});
+    site_.weight_gradient({rows_, words_, m_.hidden}, gradient, x, "table");
   }
 }
 

@@ -18,15 +18,16 @@ void add_feed(BindingModel& model, const FeedPlace& at, bool first, BoundStep& b
             .step = at.step};
   if (model.workload.sample == SampleKind::sequence) {
     feed.kind = first ? FeedKind::tokens : FeedKind::targets;
-    feed.slice = piece.kept(first ? "tokens" : "targets", samples * feed.width);
+    feed.slice = piece.fed(first ? "tokens" : "targets", samples * feed.width);
   } else if (first) {
     feed.kind = FeedKind::vectors;
     feed.width = std::get<Dense>(piece.layer().shape).inputs;
     feed.slice = piece.stream(0, samples * feed.width);
+    feed.stored = model.buffers.stored().layers;
   } else {
     feed.kind = FeedKind::labels;
     feed.width = std::get<Dense>(piece.layer().shape).outputs;
-    feed.slice = piece.kept("labels", samples);
+    feed.slice = piece.fed("labels", samples);
   }
   bound.feeds.push_back(feed);
   if (!first && at.tensor_place == 0)

@@ -41,13 +41,35 @@ void check_model(const StepPlan& plan, const Workload& workload, Problems& probl
                "step leaves out; set tp to a divisor of num_key_value_heads");
 }
 
-void check_training(const Training& training, Problems& problems) {
+void check_training(const StepPlan& plan, const Workload& workload, Problems& problems) {
+  const Scenario& scenario = plan.scenario;
+  const Training& training = scenario.training;
+  const bool is_narrow =
+      training.precision == Precision::fp16 || training.precision == Precision::bf16;
+  problems.add(training.precision != Precision::fp32 && !is_narrow,
+               fmt::format("numbers are run in fp32, fp16 or bf16, not in {}; set dtype",
+                           to_string(training.precision)));
+  if (!is_narrow) return;
+  problems.add(scenario.parameter_server.servers > 0,
+               "servers add and apply gradients in fp32; set dtype to fp32");
+  problems.add(scenario.local_sgd.interval > 0 && !training.autocast,
+               "local SGD averages the 16-bit copies of parameters, and their masters would stay "
+               "apart; set autocast, or dtype to fp32");
+  problems.add(scenario.local_sgd.interval > 0 && training.loss_scaling == LossScaling::dynamic,
+               "local replicas would scale their losses each by itself; take bf16, or leave "
+               "loss_scaling out");
+  problems.add(scenario.compression.method == CompressionKind::dgc &&
+                   training.loss_scaling == LossScaling::dynamic,
+               "what dgc keeps of scaled gradients would outlast a change of the scale; take bf16, "
+               "or leave loss_scaling out");
+  const auto tensor = static_cast<std::int64_t>(scenario.parallelism.tensor);
+  if (workload.sample != SampleKind::vector || tensor == 1) return;
+  const auto* last = std::get_if<Dense>(&workload.layers.back().shape);
   problems.add(
-      training.precision != Precision::fp32,
-      fmt::format("numbers are run in fp32, not in {}; set dtype", to_string(training.precision)));
-  problems.add(training.autocast, "autocast is for 16 bits, and numbers are run in fp32");
-  problems.add(training.loss_scaling != LossScaling::none,
-               "loss scaling is for fp16, and numbers are run in fp32");
+      last != nullptr && !last->row &&
+          static_cast<std::int64_t>(training.micro_batch_size) * last->outputs / tensor % 2 != 0,
+      "16-bit logits are gathered in whole words of 32 bits; make the classes of a tensor "
+      "rank even");
 }
 
 void check_parallelism(const StepPlan& plan, Problems& problems) {
@@ -84,9 +106,13 @@ void check_parallelism(const StepPlan& plan, Problems& problems) {
   problems.add(p.bucket_size.count() % 4 != 0 || p.first_bucket_size.count() % 4 != 0,
                "a bucket must hold whole fp32 numbers; make its size a "
                "multiple of 4 bytes");
-  problems.add(scenario.compression.method == CompressionKind::int8,
-               "there is no sum of 8-bit codes between ranks; compress to "
-               "fp16, or by dgc");
+  problems.add(
+      scenario.compression.method == CompressionKind::int8 && plan.size(Family::replicas) > 127,
+      "the sum of one code of each rank has 8 bits for up to 127 replicas; compress to "
+      "fp16, or by dgc");
+  problems.add(scenario.compression.method == CompressionKind::int8 &&
+                   scenario.training.loss_scaling == LossScaling::dynamic,
+               "an overflow has no 8-bit code; take bf16, or leave loss_scaling out");
   problems.add(scenario.compression.method == CompressionKind::dgc &&
                    optimizer != OptimizerKind::sgd && !corrects_momentum(scenario),
                "sparse gradients keep what is not sent where the optimizer has "
@@ -115,7 +141,7 @@ void check_servers(const Scenario& scenario, Problems& problems) {
 std::vector<std::string> binding_problems(const StepPlan& plan, const Workload& workload) {
   Problems problems;
   check_model(plan, workload, problems);
-  check_training(plan.scenario.training, problems);
+  check_training(plan, workload, problems);
   check_parallelism(plan, problems);
   check_servers(plan.scenario, problems);
   return problems.take();

@@ -16,6 +16,14 @@ void CallList::add(Kernel kernel, std::initializer_list<Slice> operands, const S
                     .operands = static_cast<std::uint8_t>(operands.size()),
                     .sizes = sizes,
                     .numbers = numbers});
+  // These two go byte by byte.
+  if (buffers_ == nullptr || kernel == Kernel::copy || kernel == Kernel::zero) return;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Precision format = buffers_->format(operands.begin()[i]);
+    if (format == Precision::fp32) continue;
+    calls_.back().narrow = format;
+    calls_.back().narrow_operands |= static_cast<std::uint16_t>(1u << i);
+  }
 }
 
 void CallList::append(const CallList& more) {
@@ -45,6 +53,10 @@ void bind_pieces(PieceSite& site, std::string_view name) {
 }
 
 Slice PieceSite::tensor(std::string_view name, std::int64_t numbers) {
+  return model_.buffers.numbers({layer_, microbatch_, again_}, name, numbers);
+}
+
+Slice PieceSite::exact(std::string_view name, std::int64_t numbers) {
   return bytes(name, 4 * numbers);
 }
 
@@ -52,25 +64,35 @@ Slice PieceSite::bytes(std::string_view name, std::int64_t bytes) {
   return model_.buffers.tensor({layer_, microbatch_, again_}, name, Bytes{bytes});
 }
 
-Slice PieceSite::kept(std::string_view name, std::int64_t numbers) {
-  return model_.buffers.tensor({layer_, microbatch_, false}, name, Bytes{4 * numbers});
+Slice PieceSite::fed(std::string_view name, std::int64_t words) {
+  return model_.buffers.tensor({layer_, microbatch_}, name, Bytes{4 * words});
+}
+
+BufferBook::Arena PieceSite::recomputed_arena() const {
+  return {layer_, microbatch_, again_ || (backward_ && model_.recompute == Recompute::selective)};
 }
 
 Slice PieceSite::recomputed(std::string_view name, std::int64_t numbers) {
-  const bool again = again_ || (backward_ && model_.recompute == Recompute::selective);
-  return model_.buffers.tensor({layer_, microbatch_, again}, name, Bytes{4 * numbers});
+  return model_.buffers.numbers(recomputed_arena(), name, numbers);
+}
+
+Slice PieceSite::recomputed_exact(std::string_view name, std::int64_t numbers) {
+  return model_.buffers.tensor(recomputed_arena(), name, Bytes{4 * numbers});
 }
 
 Slice PieceSite::stream(std::uint32_t side, std::int64_t numbers) {
   // What leaves a layer that runs again has been handed on already: the copy is
   // its own.
   if (side == 1 && again_) return tensor("stream.again", numbers);
-  return model_.buffers.tensor({layer_ + side, microbatch_, false}, "stream", Bytes{4 * numbers});
+  return model_.buffers.numbers({layer_ + side, microbatch_}, "stream", numbers);
 }
 
 Slice PieceSite::stream_gradient(std::uint32_t side, std::int64_t numbers) {
-  return model_.buffers.tensor({layer_ + side, microbatch_, false}, "stream.gradient",
-                               Bytes{4 * numbers});
+  return model_.buffers.numbers({layer_ + side, microbatch_}, "stream.gradient", numbers);
+}
+
+void PieceSite::scale_loss() {
+  calls.add(Kernel::scale_loss, {bytes("loss", 8), loss_state(), bytes("loss.scaled", 8)});
 }
 
 Slice PieceSite::own(const Slice& whole) const {
@@ -87,7 +109,7 @@ void PieceSite::dropout(const Slice& x, const Slice& y, const Mask& mask) {
 }
 
 void PieceSite::drop_rows(const Slice& x, const Slice& y, std::int64_t place) {
-  const std::int64_t sample = how().seq_length * transformer().hidden, here = x.size.count() / 4;
+  const std::int64_t sample = how().seq_length * transformer().hidden, here = count(x);
   const std::int64_t whole = how().micro_batch * sample;
   // Own rows lie one behind the other, whichever samples they are of.
   const std::int64_t first = here < whole ? static_cast<std::int64_t>(place_) * here : 0;
@@ -96,6 +118,47 @@ void PieceSite::drop_rows(const Slice& x, const Slice& y, std::int64_t place) {
 
 Slice PieceSite::parameter(std::string_view name) {
   return model_.buffers.state(StateKind::parameters, model_.layout.run(parameters_layer(), name));
+}
+
+Slice PieceSite::factor(std::string_view name) {
+  if (!casts()) return parameter(name);
+  return tensor(std::string{name} + ".copy", weights_in(name));
+}
+
+void PieceSite::cast_weight(std::string_view name) {
+  ASSERT(casts());
+  calls.add(Kernel::scale, {parameter(name), factor(name)}, {}, {1});
+}
+
+Slice PieceSite::narrow_gradient(std::string_view name) {
+  return tensor(std::string{name} + ".narrow_gradient", weights_in(name));
+}
+
+void PieceSite::add_gradient(std::string_view name) {
+  ASSERT(casts());
+  const Slice part = narrow_gradient(name);
+  const auto [whole, beta] = gradient_of_product(name);
+  if (beta == 0)
+    calls.add(Kernel::scale, {part, whole}, {}, {1});
+  else
+    calls.add(Kernel::add_into, {part, whole});
+}
+
+Slice PieceSite::widened(const Slice& numbers) {
+  if (!casts()) return numbers;
+  return exact("wide " + std::to_string(index(numbers.buffer)) + " " +
+                   std::to_string(numbers.offset.count()),
+               count(numbers));
+}
+
+void PieceSite::widen(const Slice& numbers) {
+  ASSERT(casts());
+  calls.add(Kernel::scale, {numbers, widened(numbers)}, {}, {1});
+}
+
+void PieceSite::narrow(const Slice& numbers) {
+  ASSERT(casts());
+  calls.add(Kernel::scale, {widened(numbers), numbers}, {}, {1});
 }
 
 Slice PieceSite::gradient_slice(std::string_view name) {
@@ -128,7 +191,8 @@ void PieceSite::input_gradient(const ProductShape& shape, const Slice& dy, const
 
 void PieceSite::weight_gradient(const ProductShape& shape, const Slice& x, const Slice& dy,
                                 std::string_view weight) {
-  const auto [slice, beta] = gradient_of_product(weight);
+  const auto [slice, beta] =
+      casts() ? std::pair{narrow_gradient(weight), 0.0} : gradient_of_product(weight);
   calls.add(Kernel::gemm, {x, dy, slice}, {shape.inputs, shape.outputs, shape.rows, 1, 0},
             {1, beta});
 }

@@ -18,6 +18,9 @@ namespace rehearse {
 /// The kernels of one op and the slices they touch.
 class CallList {
  public:
+  /// Of slices of `buffers`, which knows their formats; without, all are fp32.
+  explicit CallList(const BufferBook* buffers = nullptr) : buffers_{buffers} {}
+
   using Sizes = std::array<std::int64_t, 8>;
   using Numbers = std::array<double, 4>;
 
@@ -31,6 +34,7 @@ class CallList {
   bool empty() const { return calls_.empty(); }
 
  private:
+  const BufferBook* buffers_;
   std::vector<Access> accesses_;
   std::vector<KernelCall> calls_;
 };
@@ -63,7 +67,8 @@ class PieceSite {
     std::int64_t first_sample = 0;  // of the micro-batch, in the global batch
   };
   PieceSite(BindingModel& model, const Where& where)
-      : model_{model},
+      : calls{&model.buffers},
+        model_{model},
         rank_{where.rank},
         place_{where.tensor_place},
         layer_{where.layer},
@@ -78,15 +83,20 @@ class PieceSite {
   std::size_t tensor_place() const { return place_; }
   double sample_weight() const { return model_.sample_weight; }
 
-  /// A tensor of fp32 that the layer computes; of bytes.
+  /// A tensor that the layer computes; one of fp32 whatever others are; of bytes.
   Slice tensor(std::string_view name, std::int64_t numbers);
+  Slice exact(std::string_view name, std::int64_t numbers);
   Slice bytes(std::string_view name, std::int64_t bytes);
-  /// As the forward pass kept it, and as selective recomputation makes it
-  /// again.
-  Slice kept(std::string_view name, std::int64_t numbers);
+  std::int64_t count(const Slice& numbers) const { return model_.buffers.count(numbers); }
+  /// What is fed to the layer: words of 32 bits.
+  Slice fed(std::string_view name, std::int64_t words);
+  /// As selective recomputation makes it again, and one of fp32.
   Slice recomputed(std::string_view name, std::int64_t numbers);
+  Slice recomputed_exact(std::string_view name, std::int64_t numbers);
   /// The rank's StepState: the loss is scaled as it says.
   Slice loss_state() { return model_.buffers.of_rank("state", Bytes{64}); }
+  /// The loss of the micro-batch times the scale. Its gradient takes the scale from the state.
+  void scale_loss();
   /// What flows into the layer (0) or out of it (1), and its gradient.
   Slice stream(std::uint32_t side, std::int64_t numbers);
   Slice stream_gradient(std::uint32_t side, std::int64_t numbers);
@@ -110,6 +120,16 @@ class PieceSite {
     return model_.layout.tensor(layer_, name);
   }
   Slice parameter(std::string_view name);
+  /// As products read it: with autocast a 16-bit copy, which cast_weight makes.
+  Slice factor(std::string_view name);
+  void cast_weight(std::string_view name);
+  /// With autocast a product leaves the gradient of a weight in 16 bits; adds that to the whole.
+  void add_gradient(std::string_view name);
+  /// A copy in fp32 for kernels that autocast gives such (strategies/autocast.hpp), without it the
+  /// tensor itself; to the copy, and from it.
+  Slice widened(const Slice& numbers);
+  void widen(const Slice& numbers);
+  void narrow(const Slice& numbers);
   /// Its gradient, ready to be added to: cleared first where this is the step's
   /// first.
   Slice gradient(std::string_view name);
@@ -132,6 +152,15 @@ class PieceSite {
   CallList calls;
 
  private:
+  BufferBook::Arena recomputed_arena() const;
+  bool casts() const {
+    const StoredNumbers& stored = model_.buffers.stored();
+    return stored.layers != Precision::fp32 && !stored.has_masters();
+  }
+  Slice narrow_gradient(std::string_view name);
+  std::int64_t weights_in(std::string_view name) const {
+    return model_.layout.run(parameters_layer(), name).size;
+  }
   std::uint32_t parameters_layer() const { return parameters_of_.value_or(layer_); }
   Slice gradient_slice(std::string_view name);
 
@@ -164,7 +193,7 @@ struct NormSlices {
   std::string_view name;  // of its weights
   Slice x, y, x_gradient, y_gradient;
 };
-enum class NormPart : std::uint8_t { forward, input, weights };
-void bind_norm(PieceSite& site, const NormSlices& norm, NormPart part);
+/// `rest` is what follows the norm in the piece's name: nothing, .grad, .wgrad, or their casts.
+void bind_norm(PieceSite& site, const NormSlices& norm, std::string_view rest);
 
 }  // namespace rehearse

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "kernels/number_formats.hpp"
 #include "kernels/philox.hpp"
 #include "kernels/step_state.hpp"
 #include "sim/assert.hpp"
@@ -28,6 +29,16 @@ std::span<Number> numbers_in(std::span<std::byte> bytes) {
   return {reinterpret_cast<Number*>(bytes.data()), bytes.size() / sizeof(Number)};
 }
 
+// Rounded to nearest where it is narrow.
+void store(std::span<const float> numbers, Precision format, std::span<std::byte> bytes) {
+  if (format == Precision::fp16)
+    cast(numbers, numbers_in<Fp16>(bytes));
+  else if (format == Precision::bf16)
+    cast(numbers, numbers_in<Bf16>(bytes));
+  else
+    std::copy(numbers.begin(), numbers.end(), numbers_in<float>(bytes).begin());
+}
+
 }  // namespace
 
 void fill_parameters(const BoundStep& step, const TrainingNumbers& numbers,
@@ -42,12 +53,14 @@ void fill_parameters(const BoundStep& step, const TrainingNumbers& numbers,
     if (bytes.empty()) continue;
     std::vector<float> whole(static_cast<std::size_t>(tensor.size()));
     initialize(tensor, numbers.seed, stream, part.tensor_place, whole);
-    const std::span<float> here = numbers_in<float>(bytes);
-    std::copy_n(whole.begin() + part.first, here.size(), here.begin());
+    const auto each = static_cast<std::size_t>(bytes_of(part.stored).count());
+    store(std::span{whole}.subspan(static_cast<std::size_t>(part.first), bytes.size() / each),
+          part.stored, bytes);
   }
+  const StepState first{.loss_scale = step.scales_loss ? numbers.loss_scale : 1};
   for (const auto& [rank, slice] : step.states)
     if (const std::span<std::byte> bytes = memory(rank, slice); !bytes.empty())
-      numbers_in<StepState>(bytes)[0] = StepState{};
+      numbers_in<StepState>(bytes)[0] = first;
 }
 
 VectorTask::VectorTask(std::uint64_t seed, std::int64_t width, std::int64_t classes)
@@ -125,8 +138,9 @@ void fill_batch(const BoundStep& step, const Workload& workload, const TrainingN
                     target.begin() + i * feed.width);
       } else {
         const std::vector<float> x = task->vector(sample);
+        const auto size = static_cast<std::size_t>(feed.width * bytes_of(feed.stored).count());
         if (feed.kind == FeedKind::vectors)
-          std::copy(x.begin(), x.end(), numbers_in<float>(bytes).begin() + i * feed.width);
+          store(x, feed.stored, bytes.subspan(static_cast<std::size_t>(i) * size, size));
         else
           numbers_in<std::int32_t>(bytes)[static_cast<std::size_t>(i)] = task->label(x);
       }
@@ -140,6 +154,16 @@ std::vector<double> read_losses(const BoundStep& step, const RankMemory& memory)
     if (const std::span<std::byte> bytes = memory(slot.rank, slot.slice); !bytes.empty())
       means[slot.step] += numbers_in<double>(bytes)[0] / static_cast<double>(step.loss_count);
   return means;
+}
+
+std::optional<ScaledLoss> read_scaled_loss(const BoundStep& step, const RankMemory& memory) {
+  if (!step.scales_loss) return {};
+  for (const auto& [rank, slice] : step.states)
+    if (const std::span<std::byte> bytes = memory(rank, slice); !bytes.empty()) {
+      const StepState& state = numbers_in<StepState>(bytes)[0];
+      return ScaledLoss{state.last_scale, state.finite == 0};
+    }
+  return {};
 }
 
 std::vector<NamedTensor> read_parameters(const BoundStep& step, const Workload& workload,

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,15 @@ void fill_batch(const BoundStep& step, const Workload& workload, const TrainingN
 /// The mean over the global batch of each training step that the program has
 /// run; of ranks in this process their share of it.
 std::vector<double> read_losses(const BoundStep& step, const RankMemory& memory);
+
+/// What a step with dynamic loss scaling has done: the same on all ranks.
+struct ScaledLoss {
+  double scale = 1;
+  bool skipped = false;  // a gradient overflowed: nothing was updated
+  friend bool operator==(const ScaledLoss&, const ScaledLoss&) = default;
+};
+/// Nothing if it does not scale, or no rank is in this process.
+std::optional<ScaledLoss> read_scaled_loss(const BoundStep& step, const RankMemory& memory);
 
 struct NamedTensor {
   std::string name;  // "block 3 mlp.up"

@@ -1,9 +1,14 @@
 // Ownership, and the kernels of the end of a step.
 #include "strategies/numbers/update_calls.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "kernels/loss_scale.hpp"
 #include "sim/assert.hpp"
+#include "sim/error.hpp"
+#include "strategies/optimizer.hpp"
 #include "strategies/shared_gradients.hpp"
 
 namespace rehearse {
@@ -22,6 +27,24 @@ bool is_partial(const BindingModel& model, std::uint32_t layer, std::size_t tens
          (kind == LayerKind::block || kind == LayerKind::final_norm);
 }
 
+namespace {
+
+// Collectives cut data at whole words of 32 bits: gradients and parameters of another width come
+// apart at other numbers, unless all parts are alike.
+void check_cut(Bytes gradients, std::size_t ranks, const StateFormat& format) {
+  if (format.gradient == format.parameter) return;
+  const std::int64_t unit =
+      4 / format.parameter.count() * format.gradient.count() * static_cast<std::int64_t>(ranks);
+  if (gradients.count() % unit == 0) return;
+  throw InputError(
+      fmt::format("ZeRO cuts {} bytes of gradients in fp32 and their parameters in 16 bits among "
+                  "{} ranks, which only comes out alike for multiples of {} bytes; make "
+                  "bucket_size and the layers' parameters such, or leave gradients in 16 bits",
+                  gradients.count(), ranks, unit));
+}
+
+}  // namespace
+
 Ownership::Ownership(const StepPlan& plan, const StepProgram& step, const ModelLayout& layout) {
   for (std::size_t i = 0; i < step.program.size(); ++i) {
     const Program::Op& op = step.program.ops()[i];
@@ -31,11 +54,14 @@ Ownership::Ownership(const StepPlan& plan, const StepProgram& step, const ModelL
     is_cut_ = true;
     const std::uint32_t stage = step.notes[i].stage;
     const Run whole = layout.run(stage);
+    const StateFormat format = state_format(plan.scenario.training);
+    const std::int64_t each = format.gradient.count();
     const Cut parts{{Buffer{}, step.notes[i].begin, work.data.size}, work.group.size()};
+    check_cut(work.data.size, work.group.size(), format);
     for (std::size_t place = 0; place < work.group.size(); ++place) {
       std::vector<Run>& runs = runs_[{work.group[place], stage}];
-      const Run run{whole.group, whole.begin + parts[place].offset.count() / 4,
-                    parts[place].size.count() / 4};
+      const Run run{whole.group, whole.begin + parts[place].offset.count() / each,
+                    parts[place].size.count() / each};
       // Stages 2 and 3 reduce the same bucket for every micro-batch.
       const bool is_new = std::none_of(runs.begin(), runs.end(),
                                        [&](const Run& known) { return known.begin == run.begin; });
@@ -83,7 +109,8 @@ Slice UpdateSite::partial() {
   for_each_tensor([&](std::uint32_t, std::uint32_t l, std::size_t t) {
     if (is_partial(model_, l, t)) numbers += model_.layout.tensors(l)[t].size();
   });
-  return model_.buffers.of_rank("partial of " + std::to_string(pipeline_rank_), Bytes{4 * numbers});
+  return model_.buffers.of_rank("partial of " + std::to_string(pipeline_rank_),
+                                numbers * bytes_of(model_.buffers.stored().gradients));
 }
 
 void UpdateSite::copy_partial(bool back) {
@@ -116,7 +143,17 @@ void UpdateSite::take_norm() {
   calls.add(Kernel::round_sum, {sum, norm()});
 }
 
+// Gradients stay as they are: what they are divided by is a power of two, and the optimizer
+// multiplies by its inverse.
+void UpdateSite::look_for_overflow() {
+  calls.add(Kernel::zero, {overflow()});
+  for (const std::uint32_t s : stages())
+    for (const Run& run : ownership_.runs(rank_, s))
+      calls.add(Kernel::find_not_finite, {slice(StateKind::gradients, run), overflow()});
+}
+
 void UpdateSite::begin_update() {
+  if (scales_loss()) calls.add(Kernel::take_finite, {overflow(), state()});
   if (!clips_gradients(plan_)) return;
   calls.add(Kernel::gradient_factor, {norm(), state()}, {},
             {plan_.scenario.training.clip_grad.value_or(1)});
@@ -127,7 +164,7 @@ void UpdateSite::elementwise(std::string_view piece) {
   begin_update();
   for (const std::uint32_t s : stages())
     for (const Run& run : ownership_.runs(rank_, s)) {
-      const Slice w = slice(parameters, run), g = slice(gradients, run);
+      const Slice w = weights(run), g = slice(gradients, run);
       if (piece == "optimizer.sgd")
         calls.add(Kernel::sgd, {w, g, state()}, {}, {numbers_.learning_rate});
       else if (piece == "optimizer.momentum")
@@ -145,6 +182,16 @@ void UpdateSite::elementwise(std::string_view piece) {
 // number before.
 void UpdateSite::end_update() {
   calls.add(Kernel::count_step, {state()});
+  if (scales_loss()) {
+    const LossScale how;
+    calls.add(Kernel::adjust_loss_scale, {state()},
+              {static_cast<std::int64_t>(plan_.scenario.training.loss_scale_window)},
+              {how.growth, how.backoff, how.least, how.largest});
+  }
+  for (const std::uint32_t s : stages())
+    for (const Run& run : ownership_.runs(rank_, s))
+      if (model_.buffers.stored().has_masters())
+        calls.add(Kernel::scale, {weights(run), slice(StateKind::parameters, run)}, {}, {1});
   if (!averages_) return;
   const double share = 1.0 / static_cast<double>(plan_.size(Family::replicas));
   for (const std::uint32_t s : stages()) {
@@ -160,7 +207,7 @@ void UpdateSite::layerwise(std::string_view piece) {
   if ((lars && piece == "optimizer.norms") || piece == "optimizer.lamb_update") begin_update();
   for_each_tensor([&](std::uint32_t, std::uint32_t l, std::size_t t) {
     const Run run = model_.layout.run(l, t);
-    const Slice w = slice(parameters, run), g = slice(gradients, run);
+    const Slice w = weights(run), g = slice(gradients, run);
     const Slice norms = model_.buffers.of_rank(
         "norms of " + std::to_string(l) + " " + std::to_string(t), Bytes{16});
     if (lars && piece == "optimizer.norms")
@@ -187,6 +234,8 @@ void UpdateSite::bind(std::string_view piece) {
     copy_partial(piece == "gradients.unpack");
   else if (piece == "gradients.norm")
     take_norm();
+  else if (piece == "loss.unscale_check")
+    look_for_overflow();
   else if (piece == "optimizer.sgd" || piece == "optimizer.momentum" || piece == "optimizer.adam")
     elementwise(piece);
   else

@@ -29,7 +29,8 @@ class UpdateSite {
  public:
   UpdateSite(BindingModel& model, const StepPlan& plan, const Ownership& ownership,
              const TrainingNumbers& numbers, Rank rank, std::uint32_t pipeline_rank, bool averages)
-      : model_{model},
+      : calls{&model.buffers},
+        model_{model},
         plan_{plan},
         ownership_{ownership},
         numbers_{numbers},
@@ -44,8 +45,10 @@ class UpdateSite {
   /// kernels of this name.
   void bind_compressed(std::string_view piece, const Run& bucket, std::size_t number);
   Slice packets(const Run& bucket);
-  Slice partial();  // gradients.pack leaves them here
+  Slice largest(const Run& bucket);  // gradient, of all ranks once they have agreed
+  Slice partial();                   // gradients.pack leaves them here
   Slice norm() { return model_.buffers.of_rank("norm", Bytes{4}); }
+  Slice overflow() { return model_.buffers.of_rank("overflow", Bytes{4}); }  // 1: there was one
 
   CallList calls;
 
@@ -55,6 +58,7 @@ class UpdateSite {
   void for_each_tensor(Visit visit) const;
   void copy_partial(bool back);
   void take_norm();
+  void look_for_overflow();
   void begin_update();
   void elementwise(std::string_view piece);
   void layerwise(std::string_view piece);
@@ -62,6 +66,12 @@ class UpdateSite {
   void bind_sparse(std::string_view piece, const Run& bucket, std::size_t number);
   Slice state() { return model_.buffers.of_rank("state", Bytes{64}); }
   Slice slice(StateKind kind, const Run& run) { return model_.buffers.state(kind, run); }
+  /// What the optimizer updates.
+  Slice weights(const Run& run) {
+    return slice(model_.buffers.stored().has_masters() ? StateKind::masters : StateKind::parameters,
+                 run);
+  }
+  bool scales_loss() const { return plan_.scenario.training.loss_scaling == LossScaling::dynamic; }
 
   BindingModel& model_;
   const StepPlan& plan_;

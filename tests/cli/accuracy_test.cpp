@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/places.hpp"
 #include "tests/support/scenario_file.hpp"
 #include "tests/support/shell.hpp"
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/places.hpp"
 #include "tests/support/shell.hpp"
 
 namespace rehearse {

@@ -8,6 +8,7 @@
 #include "strategies/predictor.hpp"
 #include "strategies/server_run.hpp"
 #include "tests/support/collectives.hpp"
+#include "tests/support/places.hpp"
 #include "topology/cluster.hpp"
 #include "topology/generators.hpp"
 

@@ -105,6 +105,58 @@ TEST(Clocks, GoDownWithTheFourthRootOfTheShare) {
   EXPECT_LT(other, full);
 }
 
+// Sweeps over memory that reach a share s take 1/s as long beyond their launch, so from ½ to ¼ a
+// step gets longer by twice as much as from 1 to ½; those of networks of images reach all of it.
+TEST(Sweeps, TakeLongerByTheirShare) {
+  Topology machine =
+      TrainingJob{.name = {}, .machine = "dgx-a100", .model = {}, .scenario = {}}.topology();
+  const ShapedRoofline cost;
+  const auto step = [&](const char* model, double forward, double backward) {
+    Scenario scenario;
+    if (std::string_view{model} == "gpt2") scenario.training.seq_length = 1024;
+    for (Accelerator& device : machine.accelerators) {
+      device.sustained_share = 1;
+      device.elementwise_share = forward;
+      device.elementwise_grad_share = backward;
+    }
+    return StepPredictor(machine, cost).quick(scenario, preset(model)).step.seconds().count();
+  };
+  const double full = step("gpt2", 1, 1);
+  const double forward = step("gpt2", 0.5, 1) - full, backward = step("gpt2", 1, 0.5) - full;
+  EXPECT_GT(forward, 0.02 * full);
+  EXPECT_GT(backward, 0.02 * full);
+  EXPECT_NEAR(step("gpt2", 0.25, 1) - full, 3 * forward, 1e-9);
+  EXPECT_NEAR(step("gpt2", 1, 0.25) - full, 3 * backward, 1e-9);
+  EXPECT_NEAR(step("gpt2", 0.5, 0.5) - full, forward + backward, 1e-9);
+  EXPECT_EQ(step("resnet-50", 0.5, 0.5), step("resnet-50", 1, 1));
+}
+
+// Of exchanges with nothing beside them a share s takes 1/s as long; with overlap nothing changes.
+TEST(Exchanges, TakeLongerByTheirShare) {
+  const Topology machine =
+      TrainingJob{.name = {}, .machine = "dgx-a100", .model = {}, .scenario = {}}.topology();
+  const ShapedRoofline cost;
+  const Workload model = shortened("gpt2", 2);
+  for (const std::size_t stage : {0, 1}) {
+    const auto step = [&](double share, bool overlap) {
+      Scenario scenario;
+      scenario.parallelism.zero_stage = stage;
+      scenario.parallelism.overlap_grad_reduce = overlap;
+      scenario.parallelism.overlap_param_gather = overlap && stage > 0;
+      scenario.training.global_batch_size = 64;
+      scenario.training.seq_length = 128;
+      scenario.training.exchange_share = share;
+      const Prediction told = StepPredictor(machine, cost).quick(scenario, model);
+      return std::pair{told.step.seconds().count(),
+                       told.mean.exposed[static_cast<std::size_t>(Dimension::data)]};
+    };
+    const auto [whole, exposed] = step(1, false);
+    EXPECT_NEAR(step(0.5, false).first - whole, exposed.seconds().count(), 0.05 * whole);
+    EXPECT_NEAR(step(0.25, false).first - whole, 3 * (step(0.5, false).first - whole), 1e-9);
+    EXPECT_EQ(step(0.25, true).first, step(1, true).first);
+  }
+}
+
 // An RMS norm of plain modules moves 36 bytes a number where a fused one moves 4, in 8 kernels.
 TEST(FrameworkKernels, AChainStandsForAFusedNorm) {
   const std::int64_t numbers = 1000;

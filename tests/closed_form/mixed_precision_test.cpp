@@ -168,6 +168,24 @@ TEST(LossScaling, TellsTheOthers) {
   }
 }
 
+// Stages have different gradients, too. The first one's backward pass ends last: behind it its own
+// check, 4 bytes between the two, and the optimizer.
+TEST(LossScaling, TellsTheOtherStages) {
+  const EqualLayers model{.count = 4, .width = 128};
+  const Topology machine = calm_star(2, {1.0_GBps, 1_us});
+  Scenario scenario = model.scenario(1);
+  scenario.parallelism.pipeline = 2;
+  scenario.training.precision = Precision::fp16;
+  StepPredictor predictor(machine, cost);
+  const Time plain = predictor.predict(scenario, model.workload(), {}).prediction.step;
+  scenario.training.loss_scaling = LossScaling::dynamic;
+  const Time scaled = predictor.predict(scenario, model.workload(), {}).prediction.step;
+  const Time told = time_of("ring", CollectiveKind::all_reduce, machine, Bytes{4});
+  EXPECT_GT(told, 2_us);
+  const std::int64_t first = model.width + (model.parameters() - model.width) / 2;
+  EXPECT_EQ(scaled - plain, of_bytes(8) + of_bytes(4 * first) + told);
+}
+
 // N good steps, then one without its optimizer.
 TEST(LossScaling, SkippedStepsCostTheirTime) {
   const EqualLayers model{.count = 4, .width = 128};

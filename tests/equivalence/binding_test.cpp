@@ -91,9 +91,8 @@ TEST(BoundProgram, ComesBackFromItsText) {
 
 TEST(BindingProblems, AreToldAllAtOnce) {
   SmallTraining training{.model = small_gpt(2)};
-  training.scenario.training.precision = Precision::fp32;
+  training.scenario.training.precision = Precision::tf32;
   training.model.transformer.window = 4;
-  training.scenario.compression.method = CompressionKind::int8;
   training.scenario.parallelism.bucket_size = 6_B;
   try {
     bound_step(training);
@@ -145,6 +144,25 @@ TEST(Checkpoint, GoesOnWithTheSameBits) {
     EXPECT_EQ(second.parameters(), whole.parameters());
     EXPECT_EQ(second.save(6), whole.save(6));
   }
+}
+
+// Masters, 16-bit copies, and how large the scale is after steps that overflowed.
+TEST(Checkpoint, CarriesTheLossScale) {
+  SmallTraining training = hybrid();
+  training.scenario.training.precision = Precision::fp16;
+  training.scenario.training.loss_scaling = LossScaling::dynamic;
+  training.scenario.training.loss_scale_window = 2;
+  training.numbers.loss_scale = 0x1p+24;
+  Stopped whole{training}, first{training}, second{training}, anew{training};
+  whole.run(0, 10);
+  first.run(0, 5);
+  ASSERT_EQ(second.resume(first.save(5)), 5u);
+  second.run(5, 10);
+  EXPECT_EQ(second.parameters(), whole.parameters());
+  EXPECT_EQ(second.save(10), whole.save(10));
+  // With the first scale instead these would be other steps.
+  anew.run(5, 10);
+  EXPECT_NE(anew.save(10), whole.save(10));
 }
 
 TEST(Checkpoint, RefusesWhatIsNotItsOwn) {

@@ -1,6 +1,8 @@
 // Compressed gradients on numbers against the algorithms written down in a few
-// plain loops: deep gradient compression (Lin et al. 2018), and sums in fp16.
+// plain loops: deep gradient compression (Lin et al. 2018), sums in fp16, and of 8-bit codes.
 #include <gtest/gtest.h>
+
+#include <set>
 
 #include "kernels/number_formats.hpp"
 #include "tests/equivalence/plain_training.hpp"
@@ -79,6 +81,37 @@ struct PlainSender {
   }
 };
 
+/// Where the buckets end, counted in gradients: as full as they may be with whole layers.
+std::vector<std::size_t> bucket_ends(const SmallTraining& training) {
+  std::set<std::size_t> begins;
+  std::size_t all = 0;
+  const BoundStep step = bound_step(training);
+  for (const OpNote& note : step.step.notes)
+    if (note.purpose == Purpose::compress)
+      begins.insert(static_cast<std::size_t>(note.begin.count()) / 4);
+  for (const ParameterPart& part : step.owned)
+    all += static_cast<std::size_t>(part.slice.size.count()) / 4;
+  std::vector<std::size_t> ends{std::next(begins.begin()), begins.end()};
+  ends.push_back(all);
+  return ends;
+}
+
+std::vector<double> sum_of_codes(const std::vector<std::vector<double>>& of_rank,
+                                 const std::vector<std::size_t>& ends) {
+  std::vector<double> sums(of_rank.front().size());
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    double largest = 0;
+    for (const std::vector<double>& g : of_rank)
+      for (std::size_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(g[i]));
+    const double scale = largest / 31;  // 4 · 31 fits into 8 bits, 4 · 32 does not
+    for (const std::vector<double>& g : of_rank)
+      for (std::size_t i = begin; i < end; ++i) sums[i] += std::nearbyint(g[i] / scale) * scale;
+    begin = end;
+  }
+  return sums;
+}
+
 class Dgc : public testing::TestWithParam<OptimizerKind> {};
 
 TEST_P(Dgc, IsTheAlgorithm) {
@@ -141,8 +174,39 @@ TEST(Fp16Gradients, AreRoundedAndSummedInTheirFormat) {
   EXPECT_LE(difference(result.parameters, plain.parameters()), 2e-5);
 }
 
-// A twentieth of the gradients, found by a sampled threshold, and half of the
-// bytes reach the loss that whole gradients reach, to a tenth.
+// Codes of one scale for all ranks, which are added as they are: 31 levels to each side for 4
+// ranks.
+TEST(Int8Gradients, AreCodesThatAreAdded) {
+  SmallTraining training = training_of(CompressionKind::int8, OptimizerKind::momentum);
+  training.scenario.parallelism.overlap_grad_reduce = true;
+  training.scenario.parallelism.bucket_size = 2000_B;
+  expect_no_race(training);
+  constexpr std::size_t steps = 20;
+  const TrainingResult result = train(training, steps);
+  EXPECT_EQ(train_expanded(training, 5, "ring").parameters, train(training, 5).parameters)
+      << "sums of whole numbers have no order";
+  EXPECT_EQ(train(training, 3, 5).parameters, train(training, 3).parameters);
+  PlainTraining plain{training, train(training, 0).parameters};
+  const std::vector<std::size_t> ends = bucket_ends(training);
+  for (std::size_t s = 0; s < steps; ++s) {
+    std::vector<std::vector<double>> of_rank;
+    PlainTraining::Gradients like;
+    double mean = 0;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      double loss = 0;
+      like = plain.gradients(s * batch + r * batch / ranks, batch / ranks, loss);
+      mean += loss / ranks;
+      of_rank.push_back(flat(like, 1.0 / ranks));
+    }
+    // The scale is a coarse one: where x / scale is near a half, fp32 and fp64 choose differently.
+    ASSERT_NEAR(result.losses[s], mean, 1e-3 * mean) << "step " << s;
+    plain.update(in_tensors(sum_of_codes(of_rank, ends), like));
+  }
+  EXPECT_LE(difference(result.parameters, plain.parameters()), 1e-3);
+}
+
+// A twentieth of the gradients, found by a sampled threshold, and half or a
+// quarter of the bytes reach the loss that whole gradients reach, to a tenth.
 TEST(CompressedGradients, Learn) {
   const auto last = [](CompressionKind method) {
     SmallTraining training = training_of(method, OptimizerKind::momentum);
@@ -154,6 +218,7 @@ TEST(CompressedGradients, Learn) {
   };
   EXPECT_LT(last(CompressionKind::none), 1.0);
   EXPECT_LT(last(CompressionKind::fp16), 1.1);
+  EXPECT_LT(last(CompressionKind::int8), 1.1);
   EXPECT_LT(last(CompressionKind::dgc), 1.1);
 }
 

@@ -10,8 +10,9 @@ namespace {
 
 class HostTraining : public testing::TestWithParam<TrainingCase> {};
 
-TEST_P(HostTraining, GivesTheBitsOfTheInterpreter) {
-  const SmallTraining& training = GetParam().training;
+constexpr std::size_t steps = 4;
+
+TrainingResult train_on_host(const SmallTraining& training, std::size_t processors) {
   const BoundStep step = bound_step(training);
   const Topology topology = calm_star(training.ranks, {BytesPerSecond{1e10}, 1_us});
   Routing routing{topology};
@@ -22,17 +23,26 @@ TEST_P(HostTraining, GivesTheBitsOfTheInterpreter) {
     return host.at(rank, slice);
   };
   fill_parameters(step, training.numbers, memory);
-  HostExecutor executor{host};
-  std::vector<double> losses;
-  constexpr std::size_t steps = 4;
+  HostExecutor executor{host, {.processors = processors}};
+  TrainingResult result;
   for (std::size_t s = 0; s < steps; s += step.steps) {
     fill_batch(step, training.model, training.numbers, s, memory);
     executor.run(program);
-    for (const double loss : read_losses(step, memory)) losses.push_back(loss);
+    for (const double loss : read_losses(step, memory)) result.losses.push_back(loss);
   }
+  result.parameters = read_parameters(step, training.model, memory);
+  return result;
+}
+
+TEST_P(HostTraining, GivesTheBitsOfTheInterpreter) {
+  const SmallTraining& training = GetParam().training;
   const TrainingResult expected = train_expanded(training, steps, "ring");
-  EXPECT_EQ(losses, expected.losses);
-  EXPECT_EQ(read_parameters(step, training.model, memory), expected.parameters);
+  // A thread for each worker, and ranks that take turns on two threads.
+  for (const std::size_t processors : {training.ranks, std::size_t{2}}) {
+    const TrainingResult told = train_on_host(training, processors);
+    EXPECT_EQ(told.losses, expected.losses);
+    EXPECT_EQ(told.parameters, expected.parameters);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostTraining, testing::ValuesIn(training_cases()),

@@ -106,6 +106,11 @@ inline Change clip(double norm) {
   return [=](Scenario& s) { s.training.clip_grad = norm; };
 }
 
+// Masks by counter.
+inline Change dropping() {
+  return [](Scenario& s) { s.training.dropout = 0.1; };
+}
+
 // clang-format off
 inline std::vector<Row> mlp_rows() {
   using enum OptimizerKind;
@@ -198,11 +203,29 @@ inline std::vector<Row> llama_rows() {
      {sequence(), pipeline("ZBH1"), overlap(), full}},
   };
 }
+
+inline std::vector<Row> dropout_rows() {
+  constexpr Model gpt = Model::gpt, llama = Model::llama;
+  const Change full = recompute(Recompute::full);
+  return {
+    {"gpt_dropout_dp2_accumulating", gpt, 2, 2, {dropping()}},
+    {"gpt_dropout_tp2_sequence", gpt, 2, 2, {dropping(), sequence()}},
+    {"gpt_dropout_probabilities_tp2", gpt, 2, 4, {dropping(), in_parts(), tensor()}},
+    {"gpt_dropout_selective_tp2", gpt, 2, 2,
+     {dropping(), in_parts(), sequence(), recompute(Recompute::selective)}},
+    {"gpt_dropout_tp2_pp2_dp2_recompute", gpt, 8, 1,
+     {dropping(), sequence(), pipeline("1F1B"), overlap(), full}},
+    {"gpt_dropout_fused", gpt, 2, 2, {dropping(), in_parts(), [](Scenario& s) {
+       s.training.fusion = Fusion::elementwise; }}},
+    {"llama_dropout_zero3_recomputing", llama, 2, 2, {dropping(), zero(3), overlap(), full}},
+    {"llama_dropout_zbv", llama, 2, 1, {dropping(), pipeline("ZBVZeroBubble")}},
+  };
+}
 // clang-format on
 
 inline std::vector<Row> rows() {
   std::vector<Row> all = mlp_rows();
-  for (const std::vector<Row>& more : {gpt_rows(), llama_rows()})
+  for (const std::vector<Row>& more : {gpt_rows(), llama_rows(), dropout_rows()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

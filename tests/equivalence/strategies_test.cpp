@@ -35,31 +35,6 @@ const TrainingResult& reference(Model model, const Scenario& scenario) {
   return slot->second;
 }
 
-// Masks by counter; not in the rows that GPUs run too, which have no kernel for them yet.
-Change dropping() {
-  return [](Scenario& s) { s.training.dropout = 0.1; };
-}
-
-// clang-format off
-std::vector<Row> dropout_rows() {
-  constexpr Model gpt = Model::gpt, llama = Model::llama;
-  const Change full = recompute(Recompute::full);
-  return {
-    {"gpt_dropout_dp2_accumulating", gpt, 2, 2, {dropping()}},
-    {"gpt_dropout_tp2_sequence", gpt, 2, 2, {dropping(), sequence()}},
-    {"gpt_dropout_probabilities_tp2", gpt, 2, 4, {dropping(), in_parts(), tensor()}},
-    {"gpt_dropout_selective_tp2", gpt, 2, 2,
-     {dropping(), in_parts(), sequence(), recompute(Recompute::selective)}},
-    {"gpt_dropout_tp2_pp2_dp2_recompute", gpt, 8, 1,
-     {dropping(), sequence(), pipeline("1F1B"), overlap(), full}},
-    {"gpt_dropout_fused", gpt, 2, 2, {dropping(), in_parts(), [](Scenario& s) {
-       s.training.fusion = Fusion::elementwise; }}},
-    {"llama_dropout_zero3_recomputing", llama, 2, 2, {dropping(), zero(3), overlap(), full}},
-    {"llama_dropout_zbv", llama, 2, 1, {dropping(), pipeline("ZBVZeroBubble")}},
-  };
-}
-// clang-format on
-
 class Equivalence : public testing::TestWithParam<Row> {};
 
 TEST_P(Equivalence, LeavesTheParametersOfOneDevice) {
@@ -82,12 +57,7 @@ TEST_P(Equivalence, AnyLegalOrderGivesTheSameBits) {
   EXPECT_EQ(train(training, 2, 17).parameters, train(training, 2).parameters);
 }
 
-std::vector<Row> all_rows() {
-  std::vector<Row> all = rows();
-  std::ranges::copy(dropout_rows(), std::back_inserter(all));
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(All, Equivalence, testing::ValuesIn(all_rows()),
+INSTANTIATE_TEST_SUITE_P(All, Equivalence, testing::ValuesIn(rows()),
                          [](const auto& row) { return row.param.name; });
 
 // The step with numbers is the simulated one: same ops, same edges, nothing

@@ -19,6 +19,7 @@ inline SmallTraining small_training(Workload model, std::size_t ranks, std::size
   training.scenario.training.precision = Precision::fp32;
   training.scenario.training.global_batch_size = 8;
   training.scenario.training.micro_batch_size = micro_batch;
+  training.numbers.loss_scale = 0x1p+23;
   return training;
 }
 
@@ -28,6 +29,7 @@ class TrainingCases {
     add_data_parallel();
     add_pipelines();
     add_lossy();
+    add_narrow();
   }
   std::vector<TrainingCase> take() { return std::move(list_); }
 
@@ -112,6 +114,39 @@ class TrainingCases {
     });
     add("mlp_local_sgd", small_training(small_mlp(), 2, 4),
         [](Scenario& s) { s.local_sgd.interval = 2; });
+    add("mlp_dp4_int8_gradients", small_training(small_mlp(), 4, 2), [](Scenario& s) {
+      s.compression.method = CompressionKind::int8;
+      s.parallelism.overlap_grad_reduce = true;
+      s.parallelism.bucket_size = 2000_B;
+    });
+  }
+  // The scale begins so high that the first steps overflow.
+  void add_narrow() {
+    const auto scaled = [](Scenario& s) {
+      s.training.precision = Precision::fp16;
+      s.training.loss_scaling = LossScaling::dynamic;
+    };
+    add("llama_fp16_tp2_pp2_dp2_zero1", small_training(small_llama(2), 8, 1), [&](Scenario& s) {
+      scaled(s);
+      s.parallelism.tensor = s.parallelism.pipeline = 2;
+      s.parallelism.sequence_parallel = true;
+      s.parallelism.zero_stage = 1;
+      s.training.gradients_in_fp32 = true;
+    });
+    add("gpt_fp16_pp2", small_training(small_gpt(4), 2, 1), [&](Scenario& s) {
+      scaled(s);
+      s.parallelism.pipeline = 2;
+    });
+    add("llama_bf16_zero3", small_training(small_llama(2), 2, 1), [](Scenario& s) {
+      s.training.precision = Precision::bf16;
+      s.parallelism.zero_stage = 3;
+      s.parallelism.overlap_grad_reduce = s.parallelism.overlap_param_gather = true;
+    });
+    add("llama_fp16_autocast_tp2", small_training(small_llama(2), 4, 1), [&](Scenario& s) {
+      scaled(s);
+      s.training.autocast = true;
+      s.parallelism.tensor = 2;
+    });
   }
   std::vector<TrainingCase> list_;
 };

@@ -11,6 +11,7 @@
 
 #include "kernels/number_formats.hpp"
 #include "kernels/run_call.hpp"
+#include "sim/error.hpp"
 #include "sim/program.hpp"
 
 namespace rehearse {
@@ -65,7 +66,11 @@ class TrainingInterpreter {
       std::ranges::copy(from, to.begin());
       return;
     }
-    if (numbers == Precision::fp16) return add_fp16(from, to);
+    if (numbers == Precision::int8) return add_codes(from, to);
+    if (numbers == Precision::fp16)
+      return add_narrow<Fp16>(from, to, [](float sum) { return to_fp16(sum); });
+    if (numbers == Precision::bf16)
+      return add_narrow<Bf16>(from, to, [](float sum) { return to_bf16(sum); });
     for (std::size_t i = 0; i + 4 <= to.size(); i += 4) {
       float a = 0, b = 0;
       std::memcpy(&a, from.data() + i, 4);
@@ -75,12 +80,21 @@ class TrainingInterpreter {
     }
   }
 
-  static void add_fp16(std::span<const std::byte> from, std::span<std::byte> to) {
+  static void add_codes(std::span<const std::byte> from, std::span<std::byte> to) {
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      const int sum = static_cast<std::int8_t>(from[i]) + static_cast<std::int8_t>(to[i]);
+      if (sum < -127 || sum > 127) throw CheckFailed("a sum of codes does not fit into 8 bits");
+      to[i] = static_cast<std::byte>(sum);
+    }
+  }
+
+  template <class Number, class Round>
+  static void add_narrow(std::span<const std::byte> from, std::span<std::byte> to, Round round) {
     for (std::size_t i = 0; i + 2 <= to.size(); i += 2) {
-      Fp16 a{}, b{};
+      Number a{}, b{};
       std::memcpy(&a, from.data() + i, 2);
       std::memcpy(&b, to.data() + i, 2);
-      b = to_fp16(to_float(a) + to_float(b));
+      b = round(to_float(a) + to_float(b));
       std::memcpy(to.data() + i, &b, 2);
     }
   }

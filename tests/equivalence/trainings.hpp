@@ -2,9 +2,11 @@
 // and run for some steps.
 #pragma once
 
+#include <cstring>
 #include <string>
 #include <vector>
 
+#include "kernels/step_state.hpp"
 #include "sim/cost_model.hpp"
 #include "sim/error.hpp"
 #include "sim/fast_simulator.hpp"
@@ -81,7 +83,24 @@ class LoweredTraining {
 struct TrainingResult {
   std::vector<double> losses;
   std::vector<NamedTensor> parameters;
+  std::vector<double> scales;  // of the loss, in each step; 0: the step was skipped
 };
+
+/// What the step has done with its scale, if it has one: the same on all ranks.
+inline void note_scale(const BoundStep& step, const RankMemory& memory, TrainingResult& result) {
+  if (!step.scales_loss) return;
+  const auto state_of = [&](std::size_t i) {
+    StepState state;
+    std::memcpy(&state, memory(step.states[i].first, step.states[i].second).data(), sizeof state);
+    return state;
+  };
+  const StepState first = state_of(0);
+  for (std::size_t i = 1; i < step.states.size(); ++i)
+    if (const StepState other = state_of(i); std::memcmp(&first, &other, sizeof first) != 0)
+      throw CheckFailed("ranks differ in what they know of the step");
+  const ScaledLoss scaled = *read_scaled_loss(step, memory);
+  result.scales.push_back(scaled.skipped ? 0 : scaled.scale);
+}
 
 inline BoundStep bound_step(const SmallTraining& training) {
   LoweredTraining lowered{training};
@@ -107,6 +126,7 @@ inline TrainingResult train(const SmallTraining& training, std::size_t steps,
       interpreter.run();
     const std::vector<double> losses = read_losses(step, memory);
     result.losses.insert(result.losses.end(), losses.begin(), losses.end());
+    note_scale(step, memory, result);
   }
   result.parameters = read_parameters(step, training.model, memory);
   return result;
@@ -130,6 +150,7 @@ inline TrainingResult train_expanded(const SmallTraining& training, std::size_t 
     fill_batch(step, training.model, training.numbers, s, memory);
     interpreter.run();
     for (const double loss : read_losses(step, memory)) result.losses.push_back(loss);
+    note_scale(step, memory, result);
   }
   result.parameters = read_parameters(step, training.model, memory);
   return result;

@@ -16,6 +16,7 @@ struct Case {
   const Algorithm& how;
   CollectiveShape shape;
   CollectiveCheck check;
+  std::size_t processors = 0;
 };
 
 Bytes bytes_of_data(const CollectiveCheck& check) {
@@ -38,7 +39,7 @@ std::size_t wrong_numbers(const Case& what, Program program) {
   const auto data = [&](std::size_t p) { return memory.buffer(what.shape.group[p], Buffer{0}); };
   const auto result = [&](std::size_t p) { return memory.buffer(what.shape.group[p], Buffer{1}); };
   for (std::size_t p = 0; p < what.check.ranks; ++p) what.check.fill(p, data(p), result(p));
-  const Timeline timeline = HostExecutor(memory).run(program);
+  const Timeline timeline = HostExecutor(memory, {.processors = what.processors}).run(program);
   expect_possible(program, timeline);
   std::size_t wrong = 0;
   for (std::size_t p = 0; p < what.check.ranks; ++p)
@@ -47,7 +48,8 @@ std::size_t wrong_numbers(const Case& what, Program program) {
 }
 
 /// How many collectives were run.
-std::size_t run_all(const Topology& machine, std::size_t elements, Precision numbers) {
+std::size_t run_all(const Topology& machine, std::size_t elements, Precision numbers,
+                    std::size_t processors = 0) {
   Routing routing(machine);
   std::size_t done = 0;
   for (const CollectiveKind kind : collective_kinds())
@@ -57,7 +59,8 @@ std::size_t run_all(const Topology& machine, std::size_t elements, Precision num
         shape.group.push_back(static_cast<Rank>(r));
       shape.root = static_cast<std::uint32_t>(elements % shape.group.size());
       if (shape.group.size() < 2 || how.refusal(shape, machine)) continue;
-      const Case what{how, shape, {kind, shape.group.size(), shape.root, elements, numbers}};
+      const Case what{
+          how, shape, {kind, shape.group.size(), shape.root, elements, numbers}, processors};
       const CollectiveRehearsal rehearsal(how, shape, routing, Detail::transfers);
       EXPECT_EQ(wrong_numbers(what, rehearsal.program(bytes_of_data(what.check))), 0U)
           << how.name << " " << to_string(kind) << ", " << shape.group.size() << " ranks, "
@@ -77,6 +80,11 @@ TEST(HostCollectives, GiveTheExactResult) {
   done += run_all(load_cluster("dgx-h100", {2, 3}), 4099, Precision::fp32);
   done += run_all(load_cluster("dgx-h100", {4, 2}), 997, Precision::fp32);
   EXPECT_GT(done, 250U);
+}
+
+TEST(HostCollectives, OfRanksThatTakeTurns) {
+  for (const std::size_t processors : {1UL, 2UL, 3UL})
+    EXPECT_GT(run_all(star(5, {50.0_GBps, 1_us}, true), 1021, Precision::fp32, processors), 10U);
 }
 
 TEST(HostCollectives, SumNarrowNumbers) {

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "sim/cost_model.hpp"
 #include "sim/error.hpp"
+#include "sim/kernel_list.hpp"
 #include "sim/verify.hpp"
 #include "tests/host/spans.hpp"
 #include "tests/support/interpreter.hpp"
@@ -64,8 +66,9 @@ Program random_copies(Draw& draw, std::size_t ops) {
   return program;
 }
 
+// A thread for each worker, and workers that take turns on one, two or three threads.
 TEST(HostExecutor, GivesTheBytesOfProgramOrder) {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
     Draw draw(seed);
     const Program program = random_copies(draw, 120);
     ASSERT_FALSE(verify(program)) << "seed " << seed;
@@ -78,7 +81,8 @@ TEST(HostExecutor, GivesTheBytesOfProgramOrder) {
         for (std::size_t i = 0; i < bytes.size(); ++i)
           bytes[i] = static_cast<std::byte>(same[i] = static_cast<std::int64_t>(draw.below(256)));
       }
-    expect_possible(program, HostExecutor(memory).run(program));
+    const std::size_t processors = seed % 4 == 0 ? ranks : seed % 4;
+    expect_possible(program, HostExecutor(memory, {.processors = processors}).run(program));
     numbers.run();
     for (std::size_t r = 0; r < ranks; ++r)
       for (std::uint32_t b = 0; b < 4; ++b) {
@@ -103,23 +107,63 @@ TEST(HostExecutor, MissingEdgeIsCaughtByVerify) {
   EXPECT_EQ(caught, 20U);
 }
 
-TEST(HostExecutor, PacedComputesWaitSideBySide) {
+void expect_side_by_side(std::size_t processors) {
   Program program;
   const Label label{program.name("kernel")};
   const Time each = 3000_us;
   // Two streams and two ops of one queue: the streams side by side, the queue one by one.
   for (const Stream stream : {Stream::compute, Stream::copy, queue_lane(0), queue_lane(0)})
     program.add_compute(Rank{0}, stream, label, {.fixed = each}, {});
+  program.add_compute(Rank{1}, Stream::compute, label, {.fixed = each}, {});
   HostMemory memory(program);
   const Topology machine = star(2, {50.0_GBps, 1_us});
-  HostExecutor executor(
-      memory, {.compute = HostCompute::paced, .pace = modelled_pace(program, machine, Roofline{})});
+  HostExecutor executor(memory, {.compute = HostCompute::paced,
+                                 .pace = modelled_pace(program, machine, Roofline{}),
+                                 .processors = processors});
   const Timeline timeline = executor.run(program);
   expect_possible(program, timeline);
   for (const Timeline::Span& span : timeline.spans) EXPECT_GE(span.end - span.begin, each);
   EXPECT_GE(timeline.makespan, 2 * each);
   EXPECT_LT(timeline.spans[1].begin, timeline.spans[0].end);
+  EXPECT_LT(timeline.spans[4].begin, timeline.spans[0].end);
   EXPECT_GE(timeline.spans[3].begin, timeline.spans[2].end);
+}
+
+TEST(HostExecutor, PacedComputesWaitSideBySide) { expect_side_by_side(2); }
+TEST(HostExecutor, PacedComputesOfOneThreadWaitSideBySide) { expect_side_by_side(1); }
+
+// With fewer processors than ranks there is a thread for each processor, and it is never idle while
+// an op could run: a hundred products of each of four ranks on two threads, two at any time.
+TEST(HostExecutor, RanksThatTakeTurnsKeepEveryThreadBusy) {
+  Program program;
+  const Label label{program.name("product")};
+  KernelCall call{.kernel = Kernel::gemm, .operands = 3};
+  call.sizes = {64, 64, 64, 0, 0, 0, 0, 0};
+  call.numbers = {1, 0, 0, 0};
+  std::vector<Access> accesses;
+  for (std::uint32_t i = 0; i < 3; ++i)
+    accesses.push_back({{Buffer{i}, Bytes{0}, Bytes{64 * 64 * 4}}, i == 2});
+  for (std::size_t i = 0; i < 100; ++i)
+    for (std::size_t r = 0; r < ranks; ++r)
+      program.add_compute(static_cast<Rank>(r), Stream::compute, label, {}, {}, accesses,
+                          std::array{call});
+  HostMemory memory(program);
+  HostExecutor executor(memory, {.processors = 2});
+  // A busy machine may give the second thread its first turn when all is done: not every time.
+  int most = 0;
+  for (int tries = 0; most < 2 && tries < 100; ++tries) {
+    const Timeline timeline = executor.run(program);
+    expect_possible(program, timeline);
+    std::vector<std::pair<Time, int>> changes;
+    for (const Timeline::Span& span : timeline.spans) {
+      changes.push_back({span.begin, 1});
+      changes.push_back({span.end, -1});
+    }
+    std::sort(changes.begin(), changes.end());
+    int now = 0;
+    for (const auto& [time, change] : changes) most = std::max(most, now += change);
+  }
+  EXPECT_EQ(most, 2);
 }
 
 TEST(HostExecutor, NamesACircle) {
@@ -132,7 +176,7 @@ TEST(HostExecutor, NamesACircle) {
   EXPECT_THROW(HostExecutor(memory).run(program), CheckFailed);
 }
 
-TEST(HostExecutor, StopsWhenAsked) {
+void expect_stop(std::size_t processors) {
   Program program;
   const Label label{program.name("kernel")};
   OpId last = program.add_compute(Rank{0}, Stream::compute, label, {}, {});
@@ -142,9 +186,14 @@ TEST(HostExecutor, StopsWhenAsked) {
   const auto since = [&] { return std::chrono::steady_clock::now() - start; };
   HostExecutor executor(memory, {.compute = HostCompute::paced,
                                  .pace = {60'000'000_us, Time{}},
+                                 .processors = processors,
                                  .stop = [&] { return since() > std::chrono::milliseconds(20); }});
   EXPECT_THROW(executor.run(program), DeviceError);
   EXPECT_LT(since(), std::chrono::seconds(5));
+}
+
+TEST(HostExecutor, StopsWhenAsked) {
+  for (const std::size_t processors : {1UL, 2UL}) expect_stop(processors);
 }
 
 }  // namespace

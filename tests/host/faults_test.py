@@ -170,6 +170,41 @@ def full_disk(rehearse, folder):
         print(f"full disk, {words[0]}: {done.stderr.strip()}", flush=True)
 
 
+# A disk of two pages, seen by nobody else and gone with its processes.
+TINY_DISK = 'mount -t tmpfs -o size=8k tiny "$1" && cd "$1" && shift && exec "$@"'
+
+
+def can_mount(folder):
+    return subprocess.run(["unshare", "-m", "bash", "-c", TINY_DISK, "bash", folder, "true"],
+                          capture_output=True, check=False).returncode == 0
+
+
+def tiny_disk(rehearse, folder):
+    """A disk that is really full, with threads and with processes: nothing half-written on it."""
+    disk = os.path.join(folder, "disk")
+    os.mkdir(disk)
+    if not shutil.which("unshare") or not can_mount(disk):
+        print("a tiny disk may not be mounted here: a limit of file sizes stands for it")
+        return
+    # What is on the disk afterwards comes as the last line, and the exit code as it was.
+    listing = 'echo before >out; "$@"; code=$?; echo; echo "$(cat out) $(ls)"; exit $code'
+    ways = [[], ["--processes", "3"]] if shutil.which("mpirun") else [[]]
+    for words in (["--checkpoint", "out"], ["--json", "out"], ["--trace", "out"]):
+        for way in ways:
+            done = subprocess.run(
+                ["unshare", "-m", "bash", "-c", TINY_DISK, "bash", disk, "bash", "-c", listing,
+                 "bash", rehearse, "run", os.path.join(folder, "scenario.toml"), "--backend",
+                 "host", "--steps", "200", "--quiet", *way, *words],
+                text=True, env=ENVIRONMENT, capture_output=True, check=False)
+            told = f"full disk, {words[0]} {' '.join(way)}"
+            check(done.stdout.splitlines()[-1:] == ["before out"],
+                  f"{told}: left {done.stdout.splitlines()[-1:]}")
+            check(done.returncode == 3 and done.stderr.count("\n") == 1 and
+                  "No space left on device" in done.stderr,
+                  f"{told}: {done.returncode} {done.stderr}")
+            print(f"{told}: {done.stderr.strip()}", flush=True)
+
+
 def main():
     rehearse = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="rh") as folder:
@@ -180,6 +215,7 @@ def main():
                 file.write(text)
         threads(rehearse, folder)
         full_disk(rehearse, folder)
+        tiny_disk(rehearse, folder)
         if shutil.which("mpirun"):
             processes(rehearse, folder)
         else:

@@ -123,6 +123,13 @@ TEST_F(HostCommands, CalibrateWritesAProfileThatPredictTakes) {
       run_it("predict " + path("scenario.toml") + " --set calibration=" + path("profile.toml"));
   ASSERT_EQ(predicted.exit_code, 0) << predicted.text;
   EXPECT_NE(predicted.text.find("2 threads"), std::string::npos) << predicted.text;
+  // What people ask: links alone and shared, collectives, and what slows what.
+  for (const char* words :
+       {"alpha", "beta", "a message in a row", "outliers", "Residuals: mean error",
+        "# message 65536 B", "# two messages at once 65536 B", "# ring all_reduce 65536 B",
+        "communication costs products", "messages beside products lose"})
+    EXPECT_EQ(shell("grep -q '" + std::string{words} + "' " + path("profile.toml")).exit_code, 0)
+        << words;
 }
 
 TEST_F(HostCommands, WithoutAGpuThereIsNothingToRunOn) {

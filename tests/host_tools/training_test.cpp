@@ -94,6 +94,37 @@ TEST_F(HostTrainings, GoOnWithTheSameBits) {
   EXPECT_LT(all[19]["loss"], all[0]["loss"]);
 }
 
+// From a scale that overflows: told step by step, and carried by the checkpoint.
+TEST_F(HostTrainings, ScaleTheirLossInFp16) {
+  const std::string fp16 =
+      "mlp.toml --set dtype=fp16 --set loss_scaling=dynamic --set loss_scale_window=3 "
+      "--set initial_loss_scale=8388608 --set pp=2 --set lr=0.04 --set data_seed=5 ";
+  expect_run(fp16 + "--steps 12 --checkpoint whole --json whole.json");
+  expect_run(fp16 + "--steps 4 --checkpoint half");
+  const Outcome told = run(fp16 + "--steps 8 --resume half --checkpoint rest");
+  EXPECT_EQ(told.exit_code, 0) << told.text;
+  EXPECT_NE(told.text.find("  scale "), std::string::npos) << told.text;
+  ASSERT_FALSE(bytes("whole").empty());
+  EXPECT_TRUE(bytes("whole") == bytes("rest"));
+  const auto all = nlohmann::json::parse(bytes("whole.json"), nullptr, false);
+  EXPECT_EQ(all["learning_rate"], 0.04);
+  EXPECT_EQ(all["seed"], 5);
+  const nlohmann::json& steps = all["steps"];
+  ASSERT_EQ(steps.size(), 12u);
+  EXPECT_EQ(steps[0]["skipped"], true);
+  double scale = 8388608;
+  int good = 0;
+  for (const nlohmann::json& step : steps) {
+    EXPECT_EQ(step["loss_scale"], scale) << step;
+    good = step["skipped"] ? 0 : good + 1;
+    scale *= step["skipped"] ? 0.5 : good == 3 ? 2 : 1;
+    good %= 3;
+  }
+  EXPECT_EQ(
+      std::count_if(steps.begin(), steps.end(), [](auto& step) { return step["skipped"]; }) < 9,
+      true);
+}
+
 TEST_F(HostTrainings, AreTheSameWithThreadsAndProcesses) {
   if (!has_mpirun()) GTEST_SKIP() << "there is no mpirun";
 #ifdef __SANITIZE_ADDRESS__
@@ -102,6 +133,9 @@ TEST_F(HostTrainings, AreTheSameWithThreadsAndProcesses) {
   for (const std::string words :
        {"mlp.toml --set compression.method=dgc --set compression.sparsity=0.9",
         "mlp.toml --set local_sgd.interval=2",
+        "mlp.toml --set dtype=fp16 --set loss_scaling=dynamic --set initial_loss_scale=8388608 "
+        "--set pp=2 --set zero_stage=1",
+        "mlp.toml --set compression.method=int8",
         "llama.toml --set tp=2 --set pp=2 --set sequence_parallel=true "
         "--set recompute_granularity=full",
         "llama.toml --set zero_stage=3 --set overlap_param_gather=true "
@@ -114,6 +148,27 @@ TEST_F(HostTrainings, AreTheSameWithThreadsAndProcesses) {
   }
 }
 
+// Sums in another order: the same losses up to rounding, on groups of all ranks and of some.
+TEST_F(HostTrainings, AreNearWithTheCollectivesOfMpi) {
+  if (!has_mpirun()) GTEST_SKIP() << "there is no mpirun";
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "Open MPI leaks, which is not ours to mend";
+#endif
+  const auto losses = [&](const std::string& name) {
+    std::vector<double> list;
+    const nlohmann::json told = nlohmann::json::parse(bytes(name), nullptr, false);
+    for (const auto& step : told["steps"]) list.push_back(step["loss"]);
+    return list;
+  };
+  expect_run("llama.toml --set tp=2 --steps 5 --processes 4 --json own");
+  expect_run("llama.toml --set tp=2 --steps 5 --processes 4 --library mpi --json mpi");
+  const std::vector<double> own = losses("own"), mpi = losses("mpi");
+  ASSERT_EQ(own.size(), 5u);
+  ASSERT_EQ(mpi.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(mpi[i], own[i], 1e-5 * own[i]);
+  EXPECT_NE(bytes("mpi").find("collectives of MPI"), std::string::npos);
+}
+
 TEST_F(HostTrainings, RefuseWhatIsNotTheirs) {
   expect_run("mlp.toml --steps 1 --checkpoint mlp");
   for (const std::string words :
@@ -121,7 +176,8 @@ TEST_F(HostTrainings, RefuseWhatIsNotTheirs) {
         "mlp.toml --set optimizer=sgd --resume mlp", "mlp.toml --compute paced --checkpoint other",
         "mlp.toml --checkpoint -", "mlp.toml --checkpoint other --checkpoint-every 0",
         "mlp.toml --processes 0", "mlp.toml --learning-rate 0", "mlp.toml --learning-rate nan",
-        "mlp.toml --seed -1", "mlp.toml --learning-rate 0.2 --resume mlp"}) {
+        "mlp.toml --seed -1", "mlp.toml --learning-rate 0.2 --resume mlp", "mlp.toml --library mpi",
+        "mlp.toml --library nccl", "mlp.toml --library own2"}) {
     const Outcome done = run(words + " --steps 1");
     EXPECT_EQ(done.exit_code, 2) << words << "\n" << done.text;
     EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << words << done.text;

@@ -10,6 +10,7 @@
 #include "sim/scenario_cluster.hpp"
 #include "sim/scenario_file.hpp"
 #include "sim/scenario_setting.hpp"
+#include "tests/support/places.hpp"
 
 namespace rehearse {
 namespace {

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <string>
 
+#include "tests/support/places.hpp"
+
 namespace rehearse {
 
 /// The text of a cluster file.

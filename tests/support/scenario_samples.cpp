@@ -1,5 +1,6 @@
 // One sample for each kind of field.
 #include "tests/support/scenario_samples.hpp"
+#include "tests/support/places.hpp"
 
 #include <fmt/format.h>
 

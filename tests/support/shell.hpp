@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/support/places.hpp"
+
 namespace rehearse {
 
 struct Outcome {

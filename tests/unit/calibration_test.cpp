@@ -9,6 +9,7 @@
 #include "sim/cost_model.hpp"
 #include "sim/error.hpp"
 #include "sim/shaped_roofline.hpp"
+#include "tests/support/places.hpp"
 #include "topology/cluster.hpp"
 #include "topology/io_graph.hpp"
 #include "topology/io_toml.hpp"
@@ -36,8 +37,11 @@ TEST(Calibration, ReadsEveryKeyAndComesBackEqual) {
   EXPECT_EQ(changes.communication_share, 0.1);
   EXPECT_EQ(changes.flash_1_efficiency, 0.3);
   EXPECT_EQ(changes.sustained_share, 0.4);
+  EXPECT_EQ(changes.elementwise_share, 0.6);
+  EXPECT_EQ(changes.elementwise_grad_share, 0.5);
   ASSERT_EQ(read.launches.size(), 1u);
   EXPECT_EQ(read.launches[0].time, 30_us);
+  EXPECT_EQ(read.launches[0].exchange_share, 0.2);
   EXPECT_EQ(changes.tiles, (std::vector<Accelerator::Tile>{{256, 128}, {64, 64}}));
   EXPECT_EQ(changes.k_ramp, 100);
   EXPECT_EQ(changes.measured.at(0).shape.n, 12288);
@@ -57,6 +61,8 @@ TEST(Calibration, IsLaidOverTheMachineItWasMeasuredOn) {
   EXPECT_EQ(after.links().size(), before.links().size());
   // Both formats that keep everything keep this, too.
   EXPECT_EQ(device.sustained_share, 0.4);
+  EXPECT_EQ(device.elementwise_share, 0.6);
+  EXPECT_EQ(device.elementwise_grad_share, 0.5);
   EXPECT_EQ(parse_cluster(write_toml(after), "again.toml"), after);
   EXPECT_EQ(parse_graphml(write_graphml(after), "again.graphml"), after);
 }
@@ -92,6 +98,7 @@ TEST(Calibration, LaunchesAreThoseOfItsFramework) {
   EXPECT_EQ(apply(calibration, scenario).training.launch_time, Time{});
   scenario.training.framework = 1;  // megatron-lm
   EXPECT_EQ(apply(calibration, scenario).training.launch_time, 30_us);
+  EXPECT_EQ(apply(calibration, scenario).training.exchange_share, 0.2);
   scenario.training.launch_time = 7_us;  // what the scenario says itself counts
   EXPECT_EQ(apply(calibration, scenario).training.launch_time, 7_us);
   EXPECT_THROW(

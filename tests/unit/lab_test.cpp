@@ -29,12 +29,13 @@ TEST(LabAnswer, ListsAndShowsEveryLesson) {
 // Where a control stands at first must be where the scenario is, or the first touch jumps.
 TEST(LabAnswer, ControlsBeginWhereTheScenarioIs) {
   for (const Lesson& lesson : all_lessons()) {
+    Predictors predictors;
     const Json shown = ask({{"ask", "lesson"}, {"name", lesson.name}});
-    const LessonRun plain = run_lesson(lesson.scenario, lesson.scenario_file, {});
+    const LessonRun plain = run_lesson(lesson.scenario, lesson.scenario_file, {}, predictors);
     for (const Json& control : shown["controls"]) {
       const std::string set =
           control["key"].get<std::string>() + "=" + control["now"].get<std::string>();
-      const LessonRun run = run_lesson(lesson.scenario, lesson.scenario_file, {set});
+      const LessonRun run = run_lesson(lesson.scenario, lesson.scenario_file, {set}, predictors);
       EXPECT_EQ(run.told.step, plain.told.step) << lesson.name << ": " << set;
     }
   }
@@ -44,13 +45,29 @@ TEST(LabAnswer, DrawsTheStepThatPredictTells) {
   const Lesson lesson = all_lessons()[21];
   const Json shown =
       ask({{"ask", "picture"}, {"name", lesson.name}, {"set", {"schedule=1F1B"}}, {"width", 800}});
-  const LessonRun run = run_lesson(lesson.scenario, lesson.scenario_file, {"schedule=1F1B"});
+  Predictors predictors;
+  const LessonRun run =
+      run_lesson(lesson.scenario, lesson.scenario_file, {"schedule=1F1B"}, predictors);
   EXPECT_EQ(shown["step_ps"], std::to_string(run.told.step.ps()));
   EXPECT_EQ(shown["picture"]["name"], "pipeline");
   EXPECT_NE(shown["picture"]["svg"].get<std::string>().find("<svg "), std::string::npos);
   // The scenario goes on to the bench as it is shown.
   const Json again = ask({{"ask", "run"}, {"toml", shown["toml"]}});
   EXPECT_EQ(again["step_ps"], shown["step_ps"]);
+}
+
+// What was asked before is remembered, and must not change what is told now.
+TEST(LabAnswer, IsTheSameWhateverWasAskedBefore) {
+  const Lesson lesson = all_lessons()[29];
+  for (const char* nodes : {"nodes=2", "nodes=4", "nodes=2"})
+    for (const char* algorithm : {"all_reduce=tree", "all_reduce=ring", "all_reduce=auto"})
+      for (const char* bucket : {"bucket_size=8MB", "bucket_size=2MB", "bucket_size=8MB"}) {
+        const std::vector<std::string> sets{nodes, algorithm, bucket};
+        Predictors fresh;
+        const LessonRun run = run_lesson(lesson.scenario, lesson.scenario_file, sets, fresh);
+        const Json shown = ask({{"ask", "picture"}, {"name", lesson.name}, {"set", sets}});
+        EXPECT_EQ(shown["step_ps"], std::to_string(run.told.step.ps())) << algorithm << bucket;
+      }
 }
 
 TEST(LabAnswer, TellsMistakesInTheCommandLinesWords) {

@@ -11,6 +11,7 @@
 #include "sim/scenario_cluster.hpp"
 #include "sim/scenario_file.hpp"
 #include "sim/scenario_keys.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/scenario_samples.hpp"
 
 namespace rehearse {

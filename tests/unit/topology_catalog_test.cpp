@@ -10,6 +10,7 @@
 
 #include "topology/cluster.hpp"
 #include "topology/document.hpp"
+#include "topology/libraries.hpp"
 #include "topology/routing.hpp"
 
 namespace rehearse {
@@ -51,6 +52,24 @@ TEST(Catalog, EveryRankReachesEveryOther) {
         ASSERT_EQ(routing.route(b, a).size(), route.size());
       }
   }
+}
+
+// What a library reaches of a host's network: of two hosts less than of three.
+double network_rate(const Topology& machine) {
+  double least = 1e18;
+  for (const Link& link : machine.links())
+    if (link.kind == LinkKind::network) least = std::min(least, link.bandwidth.count());
+  return least;
+}
+
+TEST(Catalog, TcpIsNoFasterThanItsSockets) {
+  const Medium& tcp = library_table().media.find("tcp")->second;
+  ASSERT_GT(tcp.most.count(), 0);
+  EXPECT_NEAR(network_rate(load_cluster("t4-4", {.nodes = 3})), tcp.most.count(), 1);
+  EXPECT_NEAR(network_rate(load_cluster("t4-4", {.nodes = 2})), tcp.pair.count() / 2, 1);
+  // A cable that is slower is reached as far as TCP reaches any.
+  const char* slow = "extends = 't4-4'\nnodes = 3\n[fabric]\nbandwidth = '1Gbps'\n";
+  EXPECT_NEAR(network_rate(parse_cluster(slow, "slow.toml")), tcp.efficiency * 1e9 / 8, 1);
 }
 
 TEST(Catalog, RatesAreSane) {

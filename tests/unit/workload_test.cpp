@@ -6,6 +6,7 @@
 #include "sim/error.hpp"
 #include "sim/hf_config.hpp"
 #include "sim/model_presets.hpp"
+#include "tests/support/places.hpp"
 
 namespace rehearse {
 namespace {

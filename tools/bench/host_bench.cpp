@@ -22,6 +22,17 @@ Program relay(std::size_t ranks) {
   return program;
 }
 
+/// Markers of one rank, to and fro between two of its streams.
+Program streams() {
+  Program program;
+  const Label label{program.name("marker")};
+  OpId before = program.add_marker(Rank{0}, Stream::compute, label, {});
+  while (program.size() < op_count)
+    before = program.add_marker(Rank{0}, program.size() % 2 == 0 ? Stream::compute : Stream::comm,
+                                label, std::array{before});
+  return program;
+}
+
 /// Every rank's own row, and nothing between them.
 Program rows(std::size_t ranks) {
   Program program;
@@ -49,8 +60,10 @@ void host_row(benchmark::State& state) {
 void host_relay(benchmark::State& state) {
   run(state, relay(static_cast<std::size_t>(state.range(0))));
 }
+void host_streams(benchmark::State& state) { run(state, streams()); }
 BENCHMARK(host_row)->Arg(1)->Arg(2)->Arg(8)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(host_relay)->Arg(2)->Arg(8)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(host_streams)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace rehearse

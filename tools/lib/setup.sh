@@ -18,7 +18,8 @@ trace_packages=('numpy<3' 'pandas<4' 'networkx<4' 'plotly<8' 'pydot<5' 'psutil<8
 trace_analysis='HolisticTraceAnalysis==0.5.0'
 
 # A newer nvvm than its nvcc does not work: the toolkit is pinned as a whole.
-cuda_wheels=('cuda-toolkit[nvcc,cudart,cublas,cccl,crt,nvvm]==13.0.*' 'nvidia-nccl-cu13==2.28.*')
+cuda_wheels=('cuda-toolkit[nvcc,cudart,cublas,cccl,crt,nvvm,nvtx,cupti]==13.0.*'
+  'nvidia-nccl-cu13==2.28.*')
 
 script_name=${0##*/}
 say() { printf '%s: %s\n' "$script_name" "$*"; }
