@@ -23,8 +23,8 @@ if(CUDA_INCLUDE_DIR AND NCCL_INCLUDE_DIR)
     target_compile_options(${target} PRIVATE -Wno-unknown-pragmas)
   endforeach()
   # The command line with --backend cuda on emulated devices, for tests of it.
-  add_executable(rehearse-emulated tools/main.cpp tools/cuda_backend.cpp tools/cuda_bench.cpp
-                 tools/cuda_calibrate.cpp
+  add_executable(rehearse-emulated $<TARGET_OBJECTS:rehearse_main> tools/cuda_backend.cpp
+                 tools/cuda_bench.cpp tools/cuda_calibrate.cpp
                  tests/emulated_cuda/tool_machine.cpp)
   target_link_libraries(rehearse-emulated PRIVATE ${mpi_first} rehearse_tools emulated_cuda
                         CLI11::CLI11)
