@@ -180,7 +180,7 @@ void resume(Fiber& fiber) {
   all.running = &fiber;
   if (!fiber.is_started) {
     fiber.is_started = true;
-    prepare(fiber.context, fiber.stack.begin(), Stack::bytes, run_threads);
+    prepare(fiber.context, fiber.stack.begin(), fiber.stack.bytes(), run_threads);
   }
   switch_between(all.scheduler, fiber.context);
   all.running = nullptr;

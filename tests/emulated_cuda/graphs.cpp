@@ -31,8 +31,9 @@ struct GraphRun {
   std::vector<Token> done;  // by node
 };
 
+// By reference: a copy would be memory that nothing orders before the threads that read it.
 template <class Function>
-auto in_run(const GraphRun& run, Function function) {
+auto in_run(const GraphRun& run, const Function& function) {
   struct Number {
     explicit Number(std::uint64_t number) : before{std::exchange(run_number, number)} {}
     ~Number() { run_number = before; }

@@ -2,7 +2,6 @@
 // their own. Who acts there, the thread sanitizer is told by races.hpp.
 #pragma once
 
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -12,7 +11,7 @@ namespace emulated_cuda {
 /// What runs on one stack. Where it stands while another runs.
 struct Context {
   ucontext_t whole{};
-  jmp_buf place;
+  void* place[5]{};  // of __builtin_setjmp
   bool is_fresh = false;
   // For the address sanitizer.
   const void* stack = nullptr;
@@ -24,18 +23,20 @@ struct Context {
   Context& operator=(const Context&) = delete;
 };
 
-/// Pages come when they are touched, to the sanitizers too.
+/// Pages come when they are touched, to the sanitizers too. Stacks end at different places of their
+/// pages: hundreds that all begin alike would push each other out of the caches.
 class Stack {
  public:
-  static constexpr std::size_t bytes = 128 << 10;
   Stack();
   ~Stack();
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
   char* begin() const { return begin_; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   char* begin_;
+  std::size_t bytes_;
 };
 
 /// `entry` will run on the stack, and calls arrive() first; it never returns.

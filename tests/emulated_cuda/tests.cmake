@@ -1,7 +1,8 @@
 # Tests on emulated GPUs beside those that GoogleTest lists.
 set(as_root "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 
-# All of them once more under the thread sanitizer; here only some.
+# All of them once more under the thread sanitizer; here only some, each a test of its own: what is
+# slow on a busy machine takes its own time and no other's.
 if(TARGET emulated_races)
   add_executable(emulated_races_tests tests/emulated_cuda/races/races_test.cpp
                  $<TARGET_OBJECTS:emulated_cuda_tests> $<TARGET_OBJECTS:emulated_race_kernels>)
@@ -9,8 +10,9 @@ if(TARGET emulated_races)
   string(JOIN ":" race_tests Seeds/Races.* Elementwise.* Optimizers.* Rows.* Selection.*
          CudaFaults.* *Between* *WithoutPeer* */mlp_dp4 */mlp_tp4_clipped
          */mlp_zero3_overlap */mlp_recompute_zbh1 -*Embedding:*ExactThresholdAndTopK)
-  add_test(NAME emulated_races COMMAND emulated_races_tests --gtest_filter=${race_tests})
-  set_tests_properties(emulated_races PROPERTIES LABELS emulated_cuda TIMEOUT 300)
+  gtest_discover_tests(emulated_races_tests NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+                       TEST_PREFIX races. TEST_FILTER ${race_tests}
+                       PROPERTIES LABELS emulated_cuda TIMEOUT 300)
 endif()
 
 # A process for each GPU, held against one process with all.
