@@ -14,4 +14,10 @@ namespace rehearse {
 void combine(Combine how, Precision numbers, std::span<const std::byte> source,
              std::span<std::byte> target);
 
+/// How a switch makes one of what its sources send; then that meets the target as the transfer
+/// says.
+inline Combine combine_in_switch(const Transfer& work) {
+  return work.combine == Combine::max ? Combine::max : Combine::sum;
+}
+
 }  // namespace rehearse

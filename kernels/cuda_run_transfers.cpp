@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include "kernels/combine.hpp"
 #include "kernels/cuda_kernels.hpp"
 #include "kernels/cuda_run.hpp"
 #include "kernels/cuda_try.hpp"
@@ -138,7 +139,7 @@ void CudaRun::deliver(Lane& lane, Rank source, DeviceBytes from, Rank target, De
   order(arrival.lane, lane);
 }
 
-// The switch adds up its sources in their order, beside the target: that may be one of them.
+// The switch combines its sources in their order, beside the target: that may be one of them.
 void CudaRun::reduce_by_switch(Lane& lane, const Transfer& work, const Connection& way) {
   if (way.others.empty()) return;
   const DeviceBytes to = memory_.at(way.target, work.target());
@@ -155,7 +156,7 @@ void CudaRun::reduce_by_switch(Lane& lane, const Transfer& work, const Connectio
       CUDA_TRY(cudaMemcpyAsync(total.data(), brought.data(), total.size(), cudaMemcpyDefault,
                                arrival.lane.stream.get()));
     else
-      combine_on(arrival.lane.stream.get(), Combine::sum, work.numbers, brought, total);
+      combine_on(arrival.lane.stream.get(), combine_in_switch(work), work.numbers, brought, total);
     order(arrival.lane, sum.lane);
   }
   CUDA_TRY(cudaSetDevice(there));

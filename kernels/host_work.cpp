@@ -8,14 +8,14 @@ namespace rehearse {
 
 namespace {
 
-// The switch adds up its sources in their order, then hands the sum over. A target that is also a
-// source would read what it has just overwritten, so the sum is made beside it.
+// The switch adds up its sources in their order (or keeps the largest), then hands that over. A
+// target that is also a source would read what it has just overwritten, so it is made beside it.
 void run_switch_reduce(const Transfer& work, const Connection& way, HostMemory& memory) {
   if (way.others.empty()) return;
   const std::span<std::byte> first = memory.at(way.others.front(), work.source());
   std::vector<std::byte> sum(first.begin(), first.end());
   for (const Rank other : std::span{way.others}.subspan(1))
-    combine(Combine::sum, work.numbers, memory.at(other, work.source()), sum);
+    combine(combine_in_switch(work), work.numbers, memory.at(other, work.source()), sum);
   combine(work.combine, work.numbers, sum, memory.at(way.target, work.target()));
 }
 

@@ -193,13 +193,18 @@ class Expansion {
                              {.connection = known->second}, after);
   }
 
-  // Algorithms sum fp32; what else a collective combines is the same transfers.
+  // Algorithms sum fp32; what else a collective combines is the same transfers. What a switch makes
+  // replaces what its target had; a maximum may meet it as well, as the target is one of its
+  // sources.
   void combine_as(const Collective& work, std::size_t begin) {
     if (work.combine == Combine::sum && work.numbers == Precision::fp32) return;
     for (std::size_t i = begin; i < out_.size(); ++i) {
       const auto id = static_cast<OpId>(i);
       if (out_[id].kind != WorkKind::transfer) continue;
-      const bool reduces = out_.transfer(out_[id]).combine == Combine::sum;
+      const Transfer& move = out_.transfer(out_[id]);
+      const bool is_reduced = work.combine == Combine::max &&
+                              out_[move.connection].shape == Connection::Shape::switch_reduce;
+      const bool reduces = move.combine == Combine::sum || is_reduced;
       out_.set_numbers(id, reduces ? work.combine : Combine::overwrite, work.numbers);
     }
   }

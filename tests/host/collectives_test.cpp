@@ -5,6 +5,7 @@
 #include "kernels/collective_check.hpp"
 #include "kernels/host_executor.hpp"
 #include "strategies/collectives/rehearsal.hpp"
+#include "strategies/expand.hpp"
 #include "tests/host/spans.hpp"
 #include "topology/cluster.hpp"
 #include "topology/generators.hpp"
@@ -91,6 +92,44 @@ TEST(HostCollectives, SumNarrowNumbers) {
   const Topology machine = star(4, {50.0_GBps, 1_us}, true);
   EXPECT_GT(run_all(machine, 4096, Precision::fp16), 10U);
   EXPECT_GT(run_all(machine, 4096, Precision::bf16), 10U);
+}
+
+// Below zero, where neither a sum nor memory that nobody wrote is as large.
+TEST(HostCollectives, TakeMaximaByEveryAlgorithmAndInTheSwitch) {
+  const Topology machine = star(5, {50.0_GBps, 1_us}, true);
+  Routing routing(machine);
+  Collective work{.kind = CollectiveKind::all_reduce,
+                  .data = {Buffer{0}, Bytes{0}, Bytes{4 * 101}},
+                  .combine = Combine::max};
+  CollectiveShape shape{.kind = work.kind};
+  for (std::uint32_t rank = 0; rank < 5; ++rank) shape.group.push_back(static_cast<Rank>(rank));
+  work.group = shape.group;
+  Program whole;
+  whole.add_collective(Stream::comm, {whole.name("maxima")}, work, {});
+  std::size_t in_switch = 0;
+  for (const Algorithm& how : algorithms()) {
+    if (how.refusal(shape, machine)) continue;
+    SCOPED_TRACE(how.name);
+    const Program program =
+        expand_collectives(whole, routing, {.algorithm = std::string(how.name)});
+    for (const Connection& way : program.connections())
+      in_switch += way.shape == Connection::Shape::switch_reduce ? 1 : 0;
+    HostMemory memory(program);
+    const auto numbers = [&](Rank rank) {
+      const std::span<std::byte> bytes = memory.at(rank, work.data);
+      return std::span{reinterpret_cast<float*>(bytes.data()), bytes.size() / 4};
+    };
+    std::vector<float> wanted(101, -1000);
+    for (const Rank rank : shape.group)
+      for (std::size_t i = 0; i < 101; ++i) {
+        numbers(rank)[i] = -1 - static_cast<float>((index(rank) * 37 + i * 11) % 64);
+        wanted[i] = std::max(wanted[i], numbers(rank)[i]);
+      }
+    HostExecutor(memory).run(program);
+    for (const Rank rank : shape.group)
+      EXPECT_TRUE(std::ranges::equal(numbers(rank), wanted)) << index(rank);
+  }
+  EXPECT_GT(in_switch, 0U);
 }
 
 TEST(CollectiveCheck, FindsEveryWrongNumber) {

@@ -39,12 +39,14 @@ std::vector<std::int64_t> Interpreter::take(const Transfer& transfer) {
   const Connection& connection = program_[transfer.connection];
   if (connection.shape != Connection::Shape::switch_reduce)
     return read(connection.source, transfer.source());
-  std::vector<std::int64_t> sum(elements(transfer.size), 0);
+  const bool sums = transfer.combine != Combine::max;
+  std::vector<std::int64_t> total(elements(transfer.size), sums ? 0 : INT64_MIN);
   for (const Rank other : connection.others) {
     const std::vector<std::int64_t> values = read(other, transfer.source());
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
+    for (std::size_t i = 0; i < total.size(); ++i)
+      total[i] = sums ? total[i] + values[i] : std::max(total[i], values[i]);
   }
-  return sum;
+  return total;
 }
 
 void Interpreter::put(const Transfer& transfer, std::span<const std::int64_t> values) {
