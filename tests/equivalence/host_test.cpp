@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/host_executor.hpp"
+#include "tests/equivalence/lossless_rows.hpp"
 #include "tests/equivalence/training_cases.hpp"
 
 namespace rehearse {
@@ -10,7 +11,7 @@ namespace {
 
 class HostTraining : public testing::TestWithParam<TrainingCase> {};
 
-constexpr std::size_t steps = 4;
+constexpr std::size_t few_steps = 4;
 
 TrainingResult train_on_host(const SmallTraining& training, std::size_t processors) {
   const BoundStep step = bound_step(training);
@@ -25,7 +26,7 @@ TrainingResult train_on_host(const SmallTraining& training, std::size_t processo
   fill_parameters(step, training.numbers, memory);
   HostExecutor executor{host, {.processors = processors}};
   TrainingResult result;
-  for (std::size_t s = 0; s < steps; s += step.steps) {
+  for (std::size_t s = 0; s < few_steps; s += step.steps) {
     fill_batch(step, training.model, training.numbers, s, memory);
     executor.run(program);
     for (const double loss : read_losses(step, memory)) result.losses.push_back(loss);
@@ -36,7 +37,7 @@ TrainingResult train_on_host(const SmallTraining& training, std::size_t processo
 
 TEST_P(HostTraining, GivesTheBitsOfTheInterpreter) {
   const SmallTraining& training = GetParam().training;
-  const TrainingResult expected = train_expanded(training, steps, "ring");
+  const TrainingResult expected = train_expanded(training, few_steps, "ring");
   // A thread for each worker, and ranks that take turns on two threads.
   for (const std::size_t processors : {training.ranks, std::size_t{2}}) {
     const TrainingResult told = train_on_host(training, processors);
@@ -46,6 +47,14 @@ TEST_P(HostTraining, GivesTheBitsOfTheInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostTraining, testing::ValuesIn(training_cases()),
+                         [](const auto& which) { return which.param.name; });
+
+std::vector<TrainingCase> lossless_cases() {
+  std::vector<TrainingCase> cases;
+  for (const Row& row : rows()) cases.push_back({row.name, training_of(row)});
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Lossless, HostTraining, testing::ValuesIn(lossless_cases()),
                          [](const auto& which) { return which.param.name; });
 
 }  // namespace
