@@ -26,10 +26,10 @@ if(TARGET emulated_cuda AND TARGET rehearse_mpi AND NOT REHEARSE_SANITIZE)
                        ENVIRONMENT "${as_root}")
 endif()
 
-# The whole day on emulated GPUs: build it, and every command of it runs.
-if(TARGET rehearse-emulated AND NOT REHEARSE_SANITIZE)
-  add_test(NAME gpu_day COMMAND ${PROJECT_SOURCE_DIR}/tools/gpu-day --emulated
-           ${PROJECT_BINARY_DIR} ${PROJECT_BINARY_DIR}/gpu-day-report.txt)
+# The whole day on emulated GPUs: every command of it runs, and its page is looked at.
+if(TARGET rehearse-emulated AND Python3_FOUND AND NOT REHEARSE_SANITIZE)
+  add_test(NAME gpu_day COMMAND Python3::Interpreter
+           ${PROJECT_SOURCE_DIR}/tests/emulated_cuda/gpu_day_test.py ${PROJECT_BINARY_DIR})
   set_tests_properties(gpu_day PROPERTIES LABELS emulated_cuda TIMEOUT 300
                        ENVIRONMENT "${as_root}")
 endif()
