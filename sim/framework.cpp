@@ -10,7 +10,6 @@ namespace rehearse {
 namespace {
 
 using Fused = Framework::Fused;
-using TensorOverlap = Framework::TensorOverlap;
 
 // Plain PyTorch modules.
 constexpr Fused eager{.norm = false,
@@ -33,21 +32,16 @@ constexpr Framework nemo(std::string_view name) {
           .overlap_param_gather = true};
 }
 
-// Megatron-LM's kernels under DeepSpeed's engine.
+// Megatron-LM's kernels under DeepSpeed's engine, which parts activations among tensor ranks on
+// their way to the next stage (runtime/pipe/engine.py, is_pipe_partitioned).
 constexpr Framework megatron_deepspeed(std::string_view name) {
   return {.name = name,
           .launch = 57400_ns,
           .fused = all_but_sums,
-          .tensor_overlap = TensorOverlap::none,
+          .overlaps_tensor_ranks = false,
           .band = {0.89, 1.16},
-          .dropout = 0.1};
-}
-
-// ZeRO-3 gathers ahead of use (overlap_comm is on for stage 3), reduces in the step's type.
-constexpr Framework megatron_zero3(std::string_view name) {
-  Framework framework = megatron_deepspeed(name);
-  framework.overlap_grad_reduce = framework.overlap_param_gather = true;
-  return framework;
+          .dropout = 0.1,
+          .scatters_messages = true};
 }
 
 constexpr Framework megatron_zero1(std::string_view name) {
@@ -61,7 +55,7 @@ constexpr Framework torchtitan(std::string_view name, Fused fused) {
   return {.name = name,
           .launch = 60_us,
           .fused = fused,
-          .tensor_overlap = TensorOverlap::none,
+          .overlaps_tensor_ranks = false,
           .flash = 2,
           .band = {0.84, 1.15},
           .overlap_grad_reduce = true,
@@ -69,28 +63,34 @@ constexpr Framework torchtitan(std::string_view name, Fused fused) {
           .fp32_gradients = true};
 }
 
+// github.com/Aleph-Alpha/scaling, looked up: optimizer/allreduce.py sums bf16 gradients whole and
+// in fp32, also under ZeRO; pipe_partition_method is UNIFORM over embedding, blocks, norm and head.
 constexpr Framework aa_scaling(std::string_view name, Fused fused, std::uint8_t flash) {
   return {.name = name,
           .launch = 60_us,
           .fused = fused,
-          .tensor_overlap = TensorOverlap::none,
+          .overlaps_tensor_ranks = false,
           .flash = flash,
-          .band = {0.91, 1.3}};
+          .band = {0.91, 1.3},
+          .sums_whole_gradients = true,
+          .counts_ends = true};
 }
 
 constexpr std::array<Framework, framework_count> table{{
     {.name = "none", .band = {0.89, 1.19}},
     // arguments.py: overlap_grad_reduce off; bf16 turns accumulate_allreduce_grads_in_fp32 on;
-    // hidden_dropout 0.1. Kernels of apex and its own (megatron/fused_kernels). Under sequence
-    // parallelism the backward pass always gathers and scatters beside its products
-    // (core/tensor_parallel/layers.py, looked up); an all-reduce of before 2022 does not.
+    // hidden_dropout 0.1; async_tensor_model_parallel_allreduce on (since 3.0, of 2022). Kernels of
+    // apex and its own (megatron/fused_kernels). Under sequence parallelism the backward pass
+    // always gathers and scatters beside its products (core/tensor_parallel/layers.py, looked up).
     {.name = "megatron-lm",
      .launch = 60_us,
-     .tensor_overlap = TensorOverlap::sequence,
      .band = {0.92, 1.19},
      .fp32_gradients = true,
-     .dropout = 0.1},
-    megatron_zero3("megatron-lm+deepspeed"),
+     .dropout = 0.1,
+     .scatters_messages = true},
+    // ZeRO-3 as it was in 2021 (runtime/zero/stage3.py, fetch_sub_module): waits for each module's
+    // parameters and then for the device; overlap_comm off.
+    megatron_deepspeed("megatron-lm+deepspeed"),
     megatron_zero1("megatron-deepspeed"),
     nemo("nemo"),
     nemo("megatron-bridge"),
@@ -111,7 +111,7 @@ constexpr std::array<Framework, framework_count> table{{
     {.name = "internevo",
      .launch = 5_us,
      .fused = {.activation = false, .residual = false, .accumulation = false},
-     .tensor_overlap = TensorOverlap::none,
+     .overlaps_tensor_ranks = false,
      .flash = 1,
      .band = {0.9, 1},
      .overlap_grad_reduce = true},

@@ -33,10 +33,7 @@ struct Framework {
     bool accumulation = true;  // of a weight's gradient, by the product that makes it
     friend bool operator==(const Fused&, const Fused&) = default;
   } fused;
-  /// Exchanges of tensor ranks beside the products of the backward pass: none, those of sequence
-  /// parallelism (which came with it in Megatron-LM), or all.
-  enum class TensorOverlap : std::uint8_t { none, sequence, all };
-  TensorOverlap tensor_overlap = TensorOverlap::all;
+  bool overlaps_tensor_ranks = true;  // their exchanges with products of the backward pass
   /// Of flash attention: 1, 2, or 3 for kernels of the device's own generation (FA 3, cuDNN).
   std::uint8_t flash = 3;
   StepBand band;  // of its published steps
@@ -45,6 +42,13 @@ struct Framework {
   bool fp32_gradients = false;  // of steps in bf16: accumulated and reduced
   bool biases = true;           // in models of the gpt type
   double dropout = 0;           // likewise
+  // ZeRO's first stage sums gradients whole on every replica, in fp32, and each keeps its part.
+  bool sums_whole_gradients = false;
+  // Tensor ranks that hold the same activations send a part each to the next stage, which gathers
+  // them (SC'21, section 4.1).
+  bool scatters_messages = false;
+  // Stages are cut by modules: embedding, last norm and head count as a block each.
+  bool counts_ends = false;
 };
 
 /// The first is none of them.

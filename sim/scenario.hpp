@@ -41,11 +41,12 @@ struct Parallelism {
   std::string schedule_csv;       // a file in PyTorch's notation, instead of a name
   std::vector<std::size_t> layers_per_stage;  // of every (virtual) stage; empty: even
   Recompute recompute = Recompute::none;
-  std::size_t zero_stage = 0;         // 0 to 3; use_distributed_optimizer = 1
-  std::size_t zero_shard_ranks = 0;   // data-parallel ranks that share one copy; 0: all
-  bool overlap_grad_reduce = false;   // with the backward pass
-  bool overlap_param_gather = false;  // with the forward pass (ZeRO)
-  std::size_t prefetch_layers = 1;    // gathered ahead of use (ZeRO-3)
+  std::size_t zero_stage = 0;           // 0 to 3; use_distributed_optimizer = 1
+  std::size_t zero_shard_ranks = 0;     // data-parallel ranks that share one copy; 0: all
+  bool overlap_grad_reduce = false;     // with the backward pass
+  bool async_tensor_all_reduce = true;  // beside products of the backward pass
+  bool overlap_param_gather = false;    // with the forward pass (ZeRO)
+  std::size_t prefetch_layers = 1;      // gathered ahead of use (ZeRO-3)
   Bytes bucket_size;                  // of gradients per all-reduce; 0: see strategies/buckets.hpp
   Bytes first_bucket_size;            // small, so that the first all-reduce begins early
   bool broadcast_parameters = false;  // count the initial broadcast as part of the step
@@ -72,6 +73,7 @@ struct Training {
   Time graph_node_overhead = 1500_ns;    // of each of them, in place of a launch
   std::size_t framework = 0;             // whose kernels and launches: sim/framework.hpp
   Time launch_time;                      // of the host, each kernel; 0: the framework's
+  bool launch_blocking = false;          // the host waits for each kernel
   double exchange_share = 0;             // of gradients' best rate; 0: the framework's
   bool flash_attention = true;
   std::optional<double> clip_grad;  // longest gradient; 0: any; none: 1 for models of sequences

@@ -150,6 +150,9 @@ constexpr ScenarioKey keys[] = {
      "how many ranks share one copy; left out: all dp × cp"},
     {parallelism, "overlap_grad_reduce", "", FlagField{value<P, &Parallelism::overlap_grad_reduce>},
      "reduce gradients beside the backward pass"},
+    {parallelism, "async_tensor_model_parallel_allreduce", "",
+     FlagField{value<P, &Parallelism::async_tensor_all_reduce>},
+     "all-reduce the gradients of inputs over tp beside the products of weights' gradients"},
     {parallelism, "overlap_param_gather", "",
      FlagField{value<P, &Parallelism::overlap_param_gather>},
      "gather parameters beside the forward pass (ZeRO)"},
@@ -204,6 +207,8 @@ constexpr ScenarioKey keys[] = {
      "whose kernels, launches and memory it has (`sim/framework.cpp`); none: all fused, no host"},
     {training, "launch_time", "", TimeField{value<T, &Training::launch_time>},
      "of the host for each kernel, which the device waits for; 0s: the framework's own"},
+    {training, "launch_blocking", "", FlagField{value<T, &Training::launch_blocking>},
+     "the host waits for every kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1)"},
     {training, "exchange_share", "", NumberField{value<T, &Training::exchange_share>, 0, 1},
      "of the rate that gradients' and parameters' exchanges could have where nothing computes "
      "beside them; 0: the framework's own"},

@@ -17,6 +17,7 @@ struct Chain {
   std::uint8_t grad_kernels;
   double bytes, grad_bytes;  // more than the fused kernel, of numbers in 16 bits
   std::optional<Norm> of;    // models with these norms only
+  bool of_bias = false;      // models with biases only: a sum of its own
 };
 
 // PyTorch's own modules, op by op; r and w are reads and writes in 16 bits, R and W in fp32.
@@ -29,10 +30,8 @@ constexpr Chain chains[] = {
     // scale rw, masked_fill rw, softmax reads twice; backward the three again.
     {".softmax", &Framework::Fused::softmax, 3, 3, 10, 8},
     // The bias added apart; silu and product apart: rw more.
-    {"gelu", &Framework::Fused::activation, 2, 2, 4, 4},
+    {"gelu", &Framework::Fused::activation, 2, 2, 4, 4, {}, true},
     {"swiglu", &Framework::Fused::activation, 2, 3, 4, 6},
-    // Bias, dropout and sum apart: rw each.
-    {".residual", &Framework::Fused::residual, 3, 1, 8, 0},
     // Halves negated and joined rwrw, times cos rw, times sin rw, sum rrw: 22 for 4.
     {".rope", &Framework::Fused::rope, 10, 10, 18, 18},
 };
@@ -43,14 +42,24 @@ bool has(std::string_view name, std::string_view word) {
 
 bool is_gradient(std::string_view name) { return has(name, ".grad") || has(name, ".wgrad"); }
 
-void unfuse(Piece& piece, const Framework& framework, Norm norm) {
+// A kernel each for bias and dropout, rw more; the sum of the residual is one either way.
+void unfuse_residual(Piece& piece, const UnfusedModel& model) {
+  if (is_gradient(piece.name) || has(piece.name, ".join")) return;
+  const int apart = (model.has_bias ? 1 : 0) + (model.has_dropout ? 1 : 0);
+  std::get<Compute>(piece.work).traffic += Bytes{2 * apart * piece.result.count()};
+  piece.launches = static_cast<std::uint8_t>(1 + apart);
+}
+
+void unfuse(Piece& piece, const Framework& framework, const UnfusedModel& model) {
   if (piece.result == Bytes{0}) return;
   Compute& work = std::get<Compute>(piece.work);
   if (work.gemm.m > 0) return;
+  if (!framework.fused.residual && has(piece.name, ".residual"))
+    return unfuse_residual(piece, model);
   for (const Chain& chain : chains) {
     if (framework.fused.*chain.fused || !has(piece.name, chain.word)) continue;
-    if (chain.of && *chain.of != norm) continue;
-    if (has(piece.name, ".join")) continue;  // one sum either way
+    if (chain.of && *chain.of != model.norm) continue;
+    if (chain.of_bias && !model.has_bias) continue;
     const bool gradient = is_gradient(piece.name);
     const double bytes = gradient ? chain.grad_bytes : chain.bytes;
     // A piece leaves numbers of 16 bits; wider ones are moved as often.
@@ -68,28 +77,23 @@ double flash_overhead(const Framework& framework, const Accelerator& device) {
   return device.fused_efficiency / reached;
 }
 
-bool overlaps(const Framework& framework, const Exchange& exchange) {
-  using enum Framework::TensorOverlap;
-  if (exchange.dimension != Dimension::tensor || framework.tensor_overlap == all) return true;
-  return framework.tensor_overlap == sequence && exchange.kind != CollectiveKind::all_reduce;
-}
-
 void adopt(std::vector<Piece>& pieces, const Framework& framework, const Accelerator& device,
-           Norm norm) {
+           const UnfusedModel& model) {
   std::vector<Piece> result;
   result.reserve(pieces.size() + 8);
   std::size_t exchange = 0, beside = 0;
   for (Piece& piece : pieces) {
     auto* work = std::get_if<Compute>(&piece.work);
     if (work == nullptr) {
-      if (!overlaps(framework, std::get<Exchange>(piece.work))) piece.beside = 0;
+      const bool is_tensor = std::get<Exchange>(piece.work).dimension == Dimension::tensor;
+      if (is_tensor && !framework.overlaps_tensor_ranks) piece.beside = 0;
       exchange = result.size(), beside = piece.beside;
       result.push_back(std::move(piece));
       continue;
     }
     const bool is_beside = beside > 0;
     if (is_beside) --beside;
-    unfuse(piece, framework, norm);
+    unfuse(piece, framework, model);
     if (has(piece.name, "attention.flash"))
       work->flops = flash_overhead(framework, device) * work->flops;
     const bool accumulates =
@@ -112,9 +116,9 @@ void adopt(std::vector<Piece>& pieces, const Framework& framework, const Acceler
 }  // namespace
 
 LayerPieces framework_layer(LayerPieces layer, const Framework& framework,
-                            const Accelerator& device, Norm norm) {
-  adopt(layer.forward, framework, device, norm);
-  adopt(layer.backward, framework, device, norm);
+                            const Accelerator& device, const UnfusedModel& model) {
+  adopt(layer.forward, framework, device, model);
+  adopt(layer.backward, framework, device, model);
   return layer;
 }
 

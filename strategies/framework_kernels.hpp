@@ -9,7 +9,14 @@
 
 namespace rehearse {
 
+/// What decides of how many kernels a chain is.
+struct UnfusedModel {
+  Norm norm{};
+  bool has_bias = false;  // behind products
+  bool has_dropout = false;
+};
+
 LayerPieces framework_layer(LayerPieces layer, const Framework& framework,
-                            const Accelerator& device, Norm norm);
+                            const Accelerator& device, const UnfusedModel& model);
 
 }  // namespace rehearse

@@ -135,30 +135,71 @@ bool has_halves(const Schedule& schedule) {
   return false;
 }
 
+// Ranks of tensor parallelism wait for the sum of an input's gradients before they go on. What
+// sequence parallelism gathers and scatters stays beside the products.
+LayerPieces with_sums_awaited(LayerPieces layer) {
+  for (Piece& piece : layer.backward) {
+    const auto* exchange = std::get_if<Exchange>(&piece.work);
+    if (exchange != nullptr && exchange->dimension == Dimension::tensor &&
+        exchange->kind == CollectiveKind::all_reduce)
+      piece.beside = 0;
+  }
+  return layer;
+}
+
 // The passes over the pieces, in their order: casts are kernels that may be fused.
 PieceTable pieces_for(const Workload& workload, const Scenario& scenario,
                       const Accelerator& device) {
   const Training& training = scenario.training;
   PieceTable pieces(workload, sharding_of(workload, scenario.parallelism, training));
+  if (!scenario.parallelism.async_tensor_all_reduce) pieces.apply(with_sums_awaited);
+  const Transformer& model = workload.transformer;
+  const UnfusedModel unfused{model.norm, model.out_bias || model.mlp_bias, training.dropout > 0};
   if (training.framework > 0)
     pieces.apply([&](LayerPieces layer) {
-      return framework_layer(std::move(layer), frameworks()[training.framework], device,
-                             workload.transformer.norm);
+      return framework_layer(std::move(layer), frameworks()[training.framework], device, unfused);
     });
   if (training.autocast) pieces.apply(autocast_layer);
   if (training.fusion == Fusion::elementwise) pieces.apply(fused_layer);
   return pieces;
 }
 
+void put_before(Tape& tape, const Piece& piece, Phase phase) {
+  if (tape.steps.empty()) return;
+  tape.steps.insert(tape.steps.begin(), {&piece, phase});
+  for (std::uint32_t& end : tape.layer_end) ++end;
+}
+
 // Only the last stage has a loss, and no other stage the same layers.
 void scale_loss(StepPlan& plan) {
   StageWork& last = plan.works[plan.work_of.back()];
-  for (Tape* const tape : {&last.backward, &last.backward_input}) {
-    if (tape->steps.empty()) continue;
-    tape->steps.insert(
-        tape->steps.begin(),
-        {&scale_piece(), tape == &last.backward ? Phase::backward : Phase::backward_input});
-    for (std::uint32_t& end : tape->layer_end) ++end;
+  put_before(last.backward, scale_piece(), Phase::backward);
+  put_before(last.backward_input, scale_piece(), Phase::backward_input);
+}
+
+// Every tensor rank has the whole of what the next stage needs: each sends a part of it, and the
+// ranks there gather it. What sequence parallelism parts is handed over as it is. The first stage
+// receives no activations and the last no gradients, and no other stage has their layers.
+void scatter_messages(StepPlan& plan) {
+  const Parallelism& how = plan.scenario.parallelism;
+  const auto ranks = static_cast<std::int64_t>(plan.size(Family::tensor));
+  if (ranks == 1 || how.sequence_parallel || plan.schedule.ranks.size() == 1) return;
+  const auto gather = [&](Bytes size) -> const Piece& {
+    const Exchange exchange{Dimension::tensor, CollectiveKind::all_gather, size};
+    return plan.between.emplace_back(Piece{.name = "stage.gather", .work = exchange});
+  };
+  const auto part = [&](Bytes size) { return Bytes{(size.count() + ranks - 1) / ranks}; };
+  for (std::uint32_t w = 0; w < plan.works.size(); ++w) {
+    StageWork& work = plan.works[w];
+    if (w != plan.work_of.front()) {
+      put_before(work.forward, gather(work.input), Phase::forward);
+      work.input = part(work.input);
+    }
+    if (w == plan.work_of.back()) continue;
+    const Piece& gradients = gather(work.output);
+    put_before(work.backward, gradients, Phase::backward);
+    put_before(work.backward_input, gradients, Phase::backward_input);
+    work.output = part(work.output);
   }
 }
 
@@ -178,6 +219,7 @@ void deal_out(StepPlan& plan, const Workload& workload, const Accelerator& devic
     plan.work_of.push_back(slot->second);
   }
   if (plan.scenario.training.loss_scaling == LossScaling::dynamic) scale_loss(plan);
+  if (frameworks()[plan.scenario.training.framework].scatters_messages) scatter_messages(plan);
   Pricing price(plan, device, cost);
   for (StageWork& work : plan.works) {
     price(work.forward);
@@ -253,6 +295,7 @@ StepPlan plan_step(const Scenario& scenario, const Workload& workload, std::size
       .batch = batch,
       .schedule = schedule_for(how, microbatches),
       .pieces = pieces_for(workload, scenario, device),
+      .between = {},
       .works = {},
       .work_of = {},
       .uses = {},

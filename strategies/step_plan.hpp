@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,7 +50,7 @@ inline constexpr std::size_t lane_count = 7;
 struct StageWork {
   std::vector<std::uint32_t> layers;  // kinds in the piece table, in forward order
   Tape forward, backward, backward_input, backward_weight;
-  Bytes input, output;  // of a micro-batch, from and to the stages beside it
+  Bytes input, output;  // of a micro-batch: what a rank hands to the stages beside it
   std::int64_t parameters = 0;
 };
 
@@ -62,6 +63,7 @@ struct StepPlan {
   Batch batch;
   Schedule schedule;
   PieceTable pieces;
+  std::deque<Piece> between;  // pieces of stages, not of a layer; tapes point to them
   std::vector<StageWork> works;
   std::vector<std::uint32_t> work_of;  // by stage
   std::vector<CollectiveUse> uses;     // each once

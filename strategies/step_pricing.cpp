@@ -7,6 +7,7 @@
 
 #include "sim/cost_model.hpp"
 #include "sim/framework.hpp"
+#include "strategies/optimizer.hpp"
 
 namespace rehearse {
 
@@ -66,14 +67,15 @@ Stretch stretch_of(const Tape& tape, const StepPlan& plan, StepNetwork& network)
   return stretch;
 }
 
-void wait(Tape& tape, const Stretch& stretch, Time launch) {
+void wait(Tape& tape, const Stretch& stretch, Time launch, bool blocking) {
   if (stretch.kernels == 0) return;
   const double host = (stretch.launches * launch).seconds().count();
   const double device = stretch.device.seconds().count();
   const double longer = std::max(host, device);
   if (!(longer > 0)) return;
   const double a = host / longer, b = device / longer;
-  const double together = longer * std::sqrt(std::sqrt(a * a * a * a + b * b * b * b));
+  const double beside = longer * std::sqrt(std::sqrt(a * a * a * a + b * b * b * b));
+  const double together = blocking ? host + device : beside;
   const Time each =
       Time::round(Seconds{(together - device) / static_cast<double>(stretch.kernels)});
   for (TapeStep& step : tape.steps) {
@@ -129,12 +131,22 @@ void add_to_exchanges(StepPlan& plan, StepNetwork& network) {
   const double share = training.exchange_share > 0
                            ? training.exchange_share
                            : frameworks()[training.framework].exchange_share;
+  const bool sums_whole = frameworks()[training.framework].sums_whole_gradients &&
+                          plan.scenario.parallelism.zero_stage == 1;
   plan.added.clear();
-  if (share >= 1) return;
-  for (const CollectiveUse& use : plan.uses) {
-    const bool is_of_replicas = dimension_of(use.family) == Dimension::data;
-    const double time = is_of_replicas ? alone(network.use(use)).seconds().count() : 0;
-    plan.added.push_back(Time::round(Seconds{time * (1 / share - 1)}));
+  if (share >= 1 && !sums_whole) return;
+  const std::int64_t wider = 4 / state_format(training).gradient.count();
+  for (std::size_t i = 0; i < plan.uses.size(); ++i) {
+    const CollectiveUse use = plan.uses[i];
+    Time& added = plan.added.emplace_back();
+    if (dimension_of(use.family) != Dimension::data) continue;
+    const double planned = alone(network.use(use)).seconds().count();
+    double time = planned;
+    if (sums_whole && use.kind == CollectiveKind::reduce_scatter)
+      time = alone(network.use({use.family, CollectiveKind::all_reduce, wider * use.size}))
+                 .seconds()
+                 .count();
+    added = Time::round(Seconds{std::max(0.0, time / share - planned)});
   }
 }
 
@@ -142,8 +154,10 @@ void wait_for_host(StepPlan& plan, StepNetwork& network) {
   const Time launch = launch_of(plan.scenario.training);
   if (plan.has_host || launch == Time{}) return;
   plan.has_host = true;
+  const bool blocking = plan.scenario.training.launch_blocking;
   for (StageWork& work : plan.works)
-    for (Tape* tape : tapes_of(work)) wait(*tape, stretch_of(*tape, plan, network), launch);
+    for (Tape* tape : tapes_of(work))
+      wait(*tape, stretch_of(*tape, plan, network), launch, blocking);
 }
 
 }  // namespace rehearse

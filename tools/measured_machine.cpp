@@ -102,7 +102,7 @@ constexpr FabricKind fabrics[] = {
     {"infiniband-sharp", "infiniband", true},
     {"roce", "roce"},
     {"rdma", "infiniband"},
-    {"omnipath", "infiniband"},
+    {"omnipath", "omnipath"},
     {"efa", "efa"},
     {"tcpx", "efa"},
     {"tcpxo", "efa"},

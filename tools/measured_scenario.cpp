@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -22,6 +23,24 @@ const Framework& framework_of(const TrainingMeasured& row) {
   for (const std::string& name : {row.framework + "-" + variant, row.framework})
     if (const Framework* framework = find_framework(name)) return *framework;
   return frameworks().front();
+}
+
+// What a source says of its jobs and no column has.
+struct JobOption {
+  std::string_view framework, variant;
+  bool launch_blocking = false;
+};
+constexpr JobOption job_options[] = {
+    // BigScience: without CUDA_LAUNCH_BLOCKING=1 jobs of 320 GPUs and more hang
+    // (train/tr11-176B-ml/chronicles-prequel.md, and the job script beside it).
+    {"megatron-deepspeed", "even", true},
+};
+
+bool blocks_launches(const TrainingMeasured& row) {
+  return std::any_of(std::begin(job_options), std::end(job_options), [&](const JobOption& option) {
+    return option.framework == row.framework && option.variant == row.variant &&
+           option.launch_blocking;
+  });
 }
 
 Precision precision_of(std::string_view word) {
@@ -71,9 +90,24 @@ std::string schedule_of(const TrainingMeasured& row) {
   return row.vpp > 1 ? "Interleaved1F1B" : "1F1B";
 }
 
+// Modules in equal numbers, the first stages one more where they do not come out even: an embedding
+// before the blocks, a norm and a head behind them.
+std::vector<std::size_t> blocks_of_modules(std::size_t stages, std::size_t layers) {
+  const std::size_t modules = layers + 3;
+  std::vector<std::size_t> counts;
+  for (std::size_t s = 0; s < stages; ++s)
+    counts.push_back(modules / stages + (s < modules % stages ? 1 : 0));
+  if (counts.front() < 2 || counts.back() < 3) return {};
+  counts.front() -= 1;
+  counts.back() -= 2;
+  return counts;
+}
+
 // Where the layers do not come out even, embedding and output take a layer's place each.
-std::vector<std::size_t> layers_of_stages(const TrainingMeasured& row) {
+std::vector<std::size_t> layers_of_stages(const TrainingMeasured& row, const Framework& framework) {
   const std::size_t stages = row.pp * row.vpp, layers = static_cast<std::size_t>(row.layers);
+  if (framework.counts_ends && stages > 1 && stages <= layers)
+    return blocks_of_modules(stages, layers);
   if (stages > 65536 || layers % stages == 0 || (layers + 2) % stages != 0) return {};
   std::vector<std::size_t> counts(stages, (layers + 2) / stages);
   --counts.front();
@@ -112,14 +146,18 @@ MeasuredStep step_of(const TrainingMeasured& row) {
   p.data = row.dp;
   p.virtual_pipeline = row.vpp;
   p.schedule = schedule_of(row);
-  p.layers_per_stage = layers_of_stages(row);
+  p.layers_per_stage = layers_of_stages(row, framework);
   p.sequence_parallel = row.sequence_parallel && row.tp > 1;
   p.recompute = recompute_of(row.recompute);
   p.zero_stage = row.zero_stage;
-  if (row.zero_stage > 0) p.zero_shard_ranks = row.zero_shard_ranks;
+  // All replicas is what it is when it is not said, and the only way beside experts' own replicas.
+  if (row.zero_stage > 0 && row.zero_shard_ranks < row.dp * row.cp)
+    p.zero_shard_ranks = row.zero_shard_ranks;
   p.overlap_grad_reduce = row.overlap_grad_reduce.value_or(framework.overlap_grad_reduce);
   p.overlap_param_gather =
       row.zero_stage > 0 && row.overlap_param_gather.value_or(framework.overlap_param_gather);
+  if (row.zero_stage == 3 && !p.overlap_param_gather) p.prefetch_layers = 0;
+  p.async_tensor_all_reduce = row.tp_overlap.value_or(true);
   Training& t = step.scenario.training;
   t.micro_batch_size = row.micro_batch;
   t.global_batch_size = row.global_batch;
@@ -130,6 +168,7 @@ MeasuredStep step_of(const TrainingMeasured& row) {
   t.gradients_in_fp32 =
       row.variant == "reduce-fp32" || (framework.fp32_gradients && t.precision != Precision::fp16);
   t.dropout = row.model_type == "gpt" ? framework.dropout : 0;
+  t.launch_blocking = blocks_launches(row);
   return step;
 }
 

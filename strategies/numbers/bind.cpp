@@ -375,9 +375,12 @@ BoundStep bound_step_of(const Scenario& scenario, const Workload& workload,
   Routing routing{topology};
   FastSimulator engine{routing, cost};
   FamilyPool pool{routing, engine};
+  // What runs are our own kernels and messages, whoever's a prediction is about.
+  Scenario own = scenario;
+  own.training.framework = 0;
   StepPlan plan =
-      plan_step(scenario, workload, topology.rank_count(), topology.accelerators.front(), cost);
-  StepNetwork network{plan.placement, scenario.collectives, pool};
+      plan_step(own, workload, topology.rank_count(), topology.accelerators.front(), cost);
+  StepNetwork network{plan.placement, own.collectives, pool};
   StepProgram step = lower_step(plan, network, bindable);
   return bind(plan, workload, std::move(step), numbers);
 }

@@ -6,10 +6,12 @@
 
 #include <cmath>
 
+#include "sim/fast_simulator.hpp"
 #include "sim/model_presets.hpp"
 #include "sim/shaped_roofline.hpp"
 #include "strategies/framework_kernels.hpp"
 #include "strategies/step_plan.hpp"
+#include "strategies/step_pricing.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 #include "tests/support/training_jobs.hpp"
@@ -56,6 +58,9 @@ TEST(HostLaunches, TakeTheFourthRootOfTheSumOfFourthPowers) {
   EXPECT_EQ(with(10_ns), Time{});
   EXPECT_NEAR(with(10000_us).seconds().count(), static_cast<double>(kernels) * (10e-3 - 10e-6),
               1e-6);
+  // A host that waits for each kernel adds its launches to them.
+  scenario.training.launch_blocking = true;
+  EXPECT_EQ(with(7_us), kernels * 7_us);
 }
 
 // A pipeline, tensor and data ranks of a GPT with a framework's kernels: the quick way and blocks
@@ -167,10 +172,97 @@ TEST(FrameworkKernels, AChainStandsForAFusedNorm) {
   const Framework* plain = find_framework("aa-scaling-fa2");
   const Framework* fused = find_framework("aa-scaling-fa2-rms");
   ASSERT_TRUE(plain && fused);
-  const LayerPieces chain = framework_layer(layer, *plain, Accelerator{}, Norm::rms);
+  const LayerPieces chain = framework_layer(layer, *plain, Accelerator{}, {Norm::rms});
   EXPECT_EQ(std::get<Compute>(chain.forward[0].work).traffic, Bytes{36 * numbers});
   EXPECT_EQ(chain.forward[0].launches, 8);
-  EXPECT_EQ(framework_layer(layer, *fused, Accelerator{}, Norm::rms), layer);
+  EXPECT_EQ(framework_layer(layer, *fused, Accelerator{}, {Norm::rms}), layer);
+}
+
+// Bias, dropout and the sum of a residual are a kernel each where none is fused: rw for each of the
+// first two, and neither where a model has none.
+TEST(FrameworkKernels, AResidualIsAsManyKernelsAsItsModelNeeds) {
+  LayerPieces layer;
+  layer.forward.push_back({.name = "mlp.residual",
+                           .work = Compute{.flops = Flops{2}, .traffic = Bytes{6000}},
+                           .result = Bytes{2000}});
+  const Framework& plain = *find_framework("llm-foundry");
+  const auto kernels = [&](bool bias, bool dropout) {
+    const LayerPieces other = framework_layer(layer, plain, {}, {Norm::layer, bias, dropout});
+    return std::pair{std::get<Compute>(other.forward[0].work).traffic, other.forward[0].launches};
+  };
+  EXPECT_EQ(kernels(false, false), (std::pair{Bytes{6000}, std::uint8_t{1}}));
+  EXPECT_EQ(kernels(true, false), (std::pair{Bytes{10000}, std::uint8_t{2}}));
+  EXPECT_EQ(kernels(true, true), (std::pair{Bytes{14000}, std::uint8_t{3}}));
+}
+
+/// Two stages of two tensor ranks, as planned.
+StepPlan two_by_two(const char* framework, bool async_sums = true) {
+  static const ShapedRoofline cost;
+  static const Topology machine =
+      TrainingJob{.name = {}, .machine = "dgx-a100", .model = {}, .scenario = {}}.topology();
+  Scenario scenario;
+  scenario.parallelism.tensor = scenario.parallelism.pipeline = 2;
+  scenario.parallelism.async_tensor_all_reduce = async_sums;
+  scenario.training = {.global_batch_size = 8, .seq_length = 128};
+  scenario.training.framework =
+      static_cast<std::size_t>(find_framework(framework) - frameworks().data());
+  return plan_step(scenario, shortened("gpt2", 4), machine.rank_count(),
+                   machine.accelerators.front(), cost);
+}
+
+// Each of two tensor ranks hands half of the activations on, and both gather them behind it.
+TEST(Messages, AreScatteredAndGathered) {
+  const StepPlan whole = two_by_two("nemo"), parts = two_by_two("megatron-lm");
+  EXPECT_EQ(2 * parts.work(0).output, whole.work(0).output);
+  EXPECT_EQ(2 * parts.work(1).input, whole.work(1).input);
+  const auto first = [](const Tape& tape) { return tape.steps.front().piece->work; };
+  const std::variant<Compute, Exchange> gather =
+      Exchange{Dimension::tensor, CollectiveKind::all_gather, whole.work(0).output};
+  EXPECT_EQ(first(parts.work(1).forward), gather);
+  EXPECT_EQ(first(parts.work(0).backward), gather);
+  EXPECT_NE(first(parts.work(0).forward), gather);
+  EXPECT_NE(first(parts.work(1).backward), gather);
+}
+
+// Sums of tensor ranks run beside products of the backward pass, or are waited for.
+TEST(Messages, SumsOfTensorRanksMayBeWaitedFor) {
+  const auto beside = [](const StepPlan& plan) {
+    std::size_t count = 0;
+    for (const TapeStep& step : plan.work(0).backward.steps)
+      if (std::holds_alternative<Exchange>(step.piece->work)) count += step.beside;
+    return count;
+  };
+  EXPECT_GT(beside(two_by_two("megatron-lm")), 0u);
+  EXPECT_EQ(beside(two_by_two("megatron-lm", false)), 0u);
+  EXPECT_EQ(beside(two_by_two("megatron-deepspeed")), 0u);
+}
+
+// ZeRO-1 that sums whole gradients in fp32 takes an all-reduce of twice the bytes of bf16 in place
+// of a reduce-scatter.
+TEST(Exchanges, OfWholeGradientsAreAllReducesInFp32) {
+  const Topology machine =
+      TrainingJob{.name = {}, .machine = "dgx-a100", .model = {}, .scenario = {}}.topology();
+  const ShapedRoofline cost;
+  Scenario scenario;
+  scenario.parallelism.zero_stage = 1;
+  scenario.training = {.global_batch_size = 8, .seq_length = 128};
+  scenario.training.framework =
+      static_cast<std::size_t>(find_framework("aa-scaling-fa2") - frameworks().data());
+  StepPlan plan = plan_step(scenario, shortened("gpt2", 2), machine.rank_count(),
+                            machine.accelerators.front(), cost);
+  const std::uint32_t scatter = plan.use({Family::shards, CollectiveKind::reduce_scatter, 1_MiB});
+  const std::uint32_t gather = plan.use({Family::shards, CollectiveKind::all_gather, 1_MiB});
+  Routing routing{machine};
+  FastSimulator engine{routing, cost};
+  FamilyPool pool{routing, engine};
+  StepNetwork network{plan.placement, scenario.collectives, pool};
+  const auto time = [&](CollectiveKind kind, Bytes size) {
+    return network.use({Family::shards, kind, size}).entries.front().cost.time;
+  };
+  add_to_exchanges(plan, network);
+  EXPECT_EQ(plan.added_to(scatter),
+            time(CollectiveKind::all_reduce, 2_MiB) - time(CollectiveKind::reduce_scatter, 1_MiB));
+  EXPECT_EQ(plan.added_to(gather), Time{});
 }
 
 // Older flash attention takes as many more operations as it reaches less of the peak.
@@ -182,7 +274,7 @@ TEST(FrameworkKernels, OlderFlashAttentionIsSlower) {
   LayerPieces layer;
   layer.forward.push_back({.name = "attention.flash", .work = Compute{.flops = Flops{1e9}}});
   const auto flops = [&](const char* name) {
-    const LayerPieces other = framework_layer(layer, *find_framework(name), device, Norm::rms);
+    const LayerPieces other = framework_layer(layer, *find_framework(name), device, {Norm::rms});
     return std::get<Compute>(other.forward[0].work).flops.count();
   };
   EXPECT_NEAR(flops("aa-scaling-fa1"), 3e9, 1);

@@ -53,9 +53,6 @@ HOSTS = {"megatron-lm": ["megatron-lm"],
                         "aa-scaling-fa2", "aa-scaling-fa2-rms"]}
 for host, names in HOSTS.items():
     add("launch", host, "launch_time", names, 40, 5, 60)
-# Those whose replicas exchange with nothing beside it.
-for host in ("megatron-lm", "megatron-deepspeed", "aa-scaling"):
-    add("exchange", host, "exchange_share", HOSTS[host], 0.3, 0.03, 1)
 
 
 def profile(values, source, error):
@@ -63,10 +60,9 @@ def profile(values, source, error):
     devices, hosts = {}, {}
     for name, value in values.items():
         kind, key, targets, *_ = CONSTANTS[name]
-        if kind in ("launch", "exchange"):
-            line = f'{key} = "{value:.2f}us"' if kind == "launch" else f"{key} = {value:.4f}"
+        if kind == "launch":
             for framework in targets:
-                hosts.setdefault(framework, []).append(line)
+                hosts.setdefault(framework, []).append(f'{key} = "{value:.2f}us"')
             continue
         for device in targets:
             share = POWER.get(device, 1) if key == "sustained_share" else 1
@@ -184,6 +180,20 @@ def improve(values, base, slopes, left_out, clip, damping):
     return result
 
 
+def descend(start, values, base, slopes, left_out, clip, damping):
+    """Some steps by the slopes at `values`, which say how far every row moves."""
+    result = start
+    for _ in range(4):
+        moved = {}
+        for case, (sweep, error) in base.items():
+            for name, slope in slopes.items():
+                if case in slope:
+                    error += slope[case] * math.log(result[name] / values[name])
+            moved[case] = (sweep, error)
+        result = improve(result, moved, slopes, left_out, clip, damping)
+    return result
+
+
 def summary(base, only=None):
     errors = {}
     for sweep, error in base.values():
@@ -221,7 +231,7 @@ def fit(run, values, rounds, clip, left_out=None, tell=lambda text, values: None
     for turn in range(rounds):
         slopes = jacobian(run, values, base)
         for damping in (0.03, 0.3, 3):
-            trial = improve(values, base, slopes, left_out, clip, damping)
+            trial = descend(values, values, base, slopes, left_out, clip, damping)
             new = run(trial)
             if score(new, left_out) < score(base, left_out):
                 break
@@ -249,17 +259,8 @@ def without(values, base, sweep):
 
 
 def refit(values, base, slopes, sweep, clip):
-    """Without the sweep, by the slopes at the fit: rows of the others move as these say."""
-    result = without(values, base, sweep)
-    for _ in range(5):
-        moved = {}
-        for case, (other, error) in base.items():
-            for name, slope in slopes.items():
-                if case in slope:
-                    error += slope[case] * math.log(result[name] / values[name])
-            moved[case] = (other, error)
-        result = improve(result, moved, slopes, sweep, clip, 0.03)
-    return result
+    """Without the sweep, by the slopes at the fit."""
+    return descend(without(values, base, sweep), values, base, slopes, sweep, clip, 0.03)
 
 
 def start_values(path):
