@@ -43,12 +43,17 @@ void embedding_backward(const RankShare& r, PieceWriter& w) {
   scatter("embedding.wgrad");
 }
 
+// Of a token, on this rank. A few classes are whole on every one.
+std::int64_t scores_of(const RankShare& r) {
+  return r.model.classes > 0 ? r.model.classes : r.vocabulary;
+}
+
 Product logits(const RankShare& r) {
   return {.name = "head.logits",
           .tokens = r.tokens,
           .inputs = r.model.hidden,
-          .outputs = r.vocabulary,
-          .bias = r.model.pretraining_heads,
+          .outputs = scores_of(r),
+          .bias = r.model.pretraining_heads || r.model.classes > 0,
           .wide = true};
 }
 
@@ -64,7 +69,7 @@ Product pooler(const RankShare& r) {
 // Megatron's vocab_parallel_cross_entropy, in fp32: the largest logit, then the target's own and
 // the sum of exponentials, each joined over the ranks with 4 bytes a token.
 void loss_forward(const RankShare& r, PieceWriter& w) {
-  const std::int64_t scores = r.tokens * r.vocabulary;
+  const std::int64_t scores = r.tokens * scores_of(r);
   const auto join = [&](std::string name) {
     if (r.how.tensor > 1) w.exchange(std::move(name), CollectiveKind::all_reduce, 4 * r.tokens);
   };
@@ -84,14 +89,15 @@ std::int64_t pretraining_parameters(const RankShare& r) {
 Flops head_flops(const RankShare& r) {
   const auto real = [](std::int64_t number) { return static_cast<double>(number); };
   const double tokens = real(r.how.micro_batch) * real(r.keys), h = real(r.model.hidden);
-  const double products = tokens * h * real(r.model.vocabulary);
+  const double products =
+      tokens * h * real(r.model.classes > 0 ? r.model.classes : r.model.vocabulary);
   const double others =
       r.model.pretraining_heads ? tokens * h * h + real(r.how.micro_batch) * h * h : 0;
   return Flops{3 * 2 * (products + others)};
 }
 
 void head_backward(const RankShare& r, PieceWriter& w) {
-  const std::int64_t scores = r.tokens * r.vocabulary;
+  const std::int64_t scores = r.tokens * scores_of(r);
   w.sweep("loss.grad", scores, 2.0 * static_cast<double>(scores), 4 * scores);
   w.column_backward(logits(r));
   if (!r.model.pretraining_heads) return;
@@ -153,15 +159,16 @@ LayerPieces head_pieces(const RankShare& r) {
   head_backward(r, backward);
 
   const std::int64_t table = r.vocabulary * m.hidden;
-  pieces.parameters = m.tied ? 0 : table;
-  pieces.tied_parameters = m.tied ? table : 0;
+  const bool tied = m.tied && m.classes == 0;
+  pieces.parameters = m.classes > 0 ? head_parameters(m) : tied ? 0 : table;
+  pieces.tied_parameters = tied ? table : 0;
   if (m.pretraining_heads) pieces.parameters += pretraining_parameters(r);
   if (m.pretraining_heads && r.how.sequence_parallel)  // of transform and norm
     pieces.partial_parameters = m.hidden * (m.hidden + 1) + m.norm_parameters();
   pieces.input = r.stream();
   // The input of the product, and the softmax in fp32 (Korthikanti et al. 2022, section 4.3).
   const Bytes norms = m.pretraining_heads ? 3 * r.stream() : Bytes{};
-  pieces.kept = {r.stream(), Bytes{}, Bytes{}, norms, Bytes{4 * r.tokens * r.vocabulary}};
+  pieces.kept = {r.stream(), Bytes{}, Bytes{}, norms, Bytes{4 * r.tokens * scores_of(r)}};
   pieces.kept_selective = pieces.kept;
   pieces.model_flops = head_flops(r);
   return pieces;

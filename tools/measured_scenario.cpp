@@ -99,6 +99,18 @@ std::string preset_of(const std::string& model) {
   return model == "vgg16" ? "vgg-16" : model;
 }
 
+// Fine-tuning, as it is published, finds an answer in a text (SQuAD): each token may be its
+// beginning or its end, and no words are scored.
+Workload model_of(const DataParallelMeasured& row) {
+  Workload workload = preset(preset_of(row.model));
+  if (workload.sample != SampleKind::sequence || optimizer_of(row) != OptimizerKind::adam)
+    return workload;
+  Transformer model = workload.transformer;
+  model.pretraining_heads = false;
+  model.classes = 2;
+  return transformer_workload(workload.name, workload.family, model);
+}
+
 }  // namespace
 
 MeasuredStep step_of(const TrainingMeasured& row) {
@@ -136,14 +148,19 @@ MeasuredStep step_of(const TrainingMeasured& row) {
 MeasuredStep step_of(const DataParallelMeasured& row) {
   if (row.communication == "parameter_server" || row.communication == "gloo")
     throw InputError(fmt::format("communication '{}' is not modelled", row.communication));
-  MeasuredStep step{{}, preset(preset_of(row.model))};
+  const Framework* const known = find_framework(row.framework);
+  const Framework& framework = known ? *known : frameworks().front();
+  MeasuredStep step{{}, model_of(row)};
   step.scenario.parallelism.overlap_grad_reduce = true;
   Training& t = step.scenario.training;
   t.micro_batch_size = row.batch_per_gpu;
   t.global_batch_size = row.batch_per_gpu * row.grad_accum * row.gpus;
   if (step.workload.sample == SampleKind::sequence) t.seq_length = row.seq_len;
   t.precision = precision_of(row.precision);
-  t.gradients_in_fp32 = row.framework == "pytorch" && t.precision != Precision::fp32;
+  t.framework = static_cast<std::size_t>(&framework - frameworks().data());
+  t.gradients_in_fp32 = framework.fp32_gradients && t.precision != Precision::fp32;
+  // NVIDIA's MXNet scripts ask for it: --fuse-bn-relu 1 --fuse-bn-add-relu 1.
+  if (row.framework == "mxnet") t.fusion = Fusion::elementwise;
   t.optimizer = optimizer_of(row);
   t.flash_attention = false;
   return step;
