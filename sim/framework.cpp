@@ -91,7 +91,7 @@ constexpr Framework data_parallel(std::string_view name, double update_bytes) {
 
 // Bytes for each parameter where an optimizer is the framework's own operators, one after the other,
 // with the sums and checks around it; and where XLA joins most of them.
-constexpr double chained_update = 430, joined_update = 200;
+constexpr double chained_update = 430, joined_update = 300;
 
 constexpr Framework with_fp32_gradients(Framework framework) {
   framework.fp32_gradients = true;  // of weights that autocast leaves in fp32
