@@ -27,6 +27,12 @@ struct Framework {
   // Of the rate at which its replicas could exchange gradients and parameters: what it reaches
   // where nothing computes beside them.
   double exchange_share = 1;
+  // What its update moves of memory for each parameter beside a fused optimizer: chains of
+  // element-wise kernels over weights, gradients and moments, clipping, zeroing, statistics.
+  double update_bytes = 0;
+  // How far its replicas' kernels differ, as a coefficient of variation: a step takes as long as
+  // the slowest of them. Zero where the other constants were fitted to runs of many devices.
+  double spread = 0;
   /// Kernels of its own for what else is a chain of element-wise ones.
   struct Fused {
     bool norm = true, softmax = true, activation = true, residual = true, rope = true;
@@ -52,7 +58,7 @@ struct Framework {
 };
 
 /// The first is none of them.
-inline constexpr std::size_t framework_count = 15;
+inline constexpr std::size_t framework_count = 19;
 std::span<const Framework, framework_count> frameworks();
 /// Their names, in the same order.
 extern const std::array<std::string_view, framework_count> framework_words;

@@ -22,6 +22,7 @@ std::int64_t block_parameters(const Transformer& m) {
 }
 
 std::int64_t head_parameters(const Transformer& m) {
+  if (m.classes > 0) return (m.hidden + 1) * m.classes;
   std::int64_t count = m.tied ? 0 : m.vocabulary * m.hidden;
   if (!m.pretraining_heads) return count;
   // Google's BertForPreTraining: pooler and masked-LM transform are h×h with bias, the latter

@@ -22,6 +22,8 @@ struct Transformer {
   bool causal = true;
   bool qkv_bias = true, out_bias = true, mlp_bias = true;
   bool tied = true;                // the LM head is the embedding, transposed
+  std::int64_t classes = 0;        // that the head tells for each token; 0: words
+  double scored = 1;               // share of the tokens that the head is for: BERT's masked ones
   bool pretraining_heads = false;  // BERT's pooler, next-sentence head and masked-LM transform
   friend bool operator==(const Transformer&, const Transformer&) = default;
 

@@ -1,5 +1,8 @@
 // The two ends of a transformer: embedding, last norm, LM head with its loss. The vocabulary is cut
 // over the tensor ranks: each looks up and scores its own words, and small sums join them.
+#include <algorithm>
+#include <cmath>
+
 #include "strategies/transformer_pieces.hpp"
 
 namespace rehearse {
@@ -43,18 +46,29 @@ void embedding_backward(const RankShare& r, PieceWriter& w) {
   scatter("embedding.wgrad");
 }
 
+// Who gathers the masked ones first has the head work on those alone.
+std::int64_t scored(const RankShare& r, std::int64_t tokens) {
+  if (r.model.scored >= 1) return tokens;
+  return std::max<std::int64_t>(1, std::llround(r.model.scored * static_cast<double>(tokens)));
+}
+
+// Of a token, on this rank. A few classes are whole on every one.
+std::int64_t scores_of(const RankShare& r) {
+  return r.model.classes > 0 ? r.model.classes : r.vocabulary;
+}
+
 Product logits(const RankShare& r) {
   return {.name = "head.logits",
-          .tokens = r.tokens,
+          .tokens = scored(r, r.tokens),
           .inputs = r.model.hidden,
-          .outputs = r.vocabulary,
-          .bias = r.model.pretraining_heads,
+          .outputs = scores_of(r),
+          .bias = r.model.pretraining_heads || r.model.classes > 0,
           .wide = true};
 }
 
 // BERT's masked-LM transform, whole on every tensor rank, as in Megatron.
 Product transform(const RankShare& r) {
-  return {"head.transform", r.outside, r.model.hidden, r.model.hidden, true};
+  return {"head.transform", scored(r, r.outside), r.model.hidden, r.model.hidden, true};
 }
 
 Product pooler(const RankShare& r) {
@@ -64,9 +78,10 @@ Product pooler(const RankShare& r) {
 // Megatron's vocab_parallel_cross_entropy, in fp32: the largest logit, then the target's own and
 // the sum of exponentials, each joined over the ranks with 4 bytes a token.
 void loss_forward(const RankShare& r, PieceWriter& w) {
-  const std::int64_t scores = r.tokens * r.vocabulary;
+  const std::int64_t scores = scored(r, r.tokens) * scores_of(r);
   const auto join = [&](std::string name) {
-    if (r.how.tensor > 1) w.exchange(std::move(name), CollectiveKind::all_reduce, 4 * r.tokens);
+    if (r.how.tensor > 1)
+      w.exchange(std::move(name), CollectiveKind::all_reduce, 4 * scored(r, r.tokens));
   };
   w.sweep("loss.max", scores, static_cast<double>(scores), 4 * scores);  // and the cast to fp32
   join("loss.max.all_reduce");
@@ -83,20 +98,22 @@ std::int64_t pretraining_parameters(const RankShare& r) {
 
 Flops head_flops(const RankShare& r) {
   const auto real = [](std::int64_t number) { return static_cast<double>(number); };
-  const double tokens = real(r.how.micro_batch) * real(r.keys), h = real(r.model.hidden);
-  const double products = tokens * h * real(r.model.vocabulary);
+  const double tokens = r.model.scored * real(r.how.micro_batch) * real(r.keys);
+  const double h = real(r.model.hidden);
+  const double products =
+      tokens * h * real(r.model.classes > 0 ? r.model.classes : r.model.vocabulary);
   const double others =
       r.model.pretraining_heads ? tokens * h * h + real(r.how.micro_batch) * h * h : 0;
   return Flops{3 * 2 * (products + others)};
 }
 
 void head_backward(const RankShare& r, PieceWriter& w) {
-  const std::int64_t scores = r.tokens * r.vocabulary;
+  const std::int64_t scores = scored(r, r.tokens) * scores_of(r);
   w.sweep("loss.grad", scores, 2.0 * static_cast<double>(scores), 4 * scores);
   w.column_backward(logits(r));
   if (!r.model.pretraining_heads) return;
   norm_backward(r, w, "head.norm");
-  const std::int64_t numbers = r.outside * r.model.hidden;
+  const std::int64_t numbers = scored(r, r.outside) * r.model.hidden;
   w.sweep("head.gelu.grad", 3 * numbers, 16.0 * static_cast<double>(numbers));
   for (const Product& product : {transform(r), pooler(r)}) {
     w.input_gradient(product);
@@ -141,7 +158,7 @@ LayerPieces head_pieces(const RankShare& r) {
   LayerPieces pieces{.name = "head", .recomputes = false};
   PieceWriter forward{r.how, pieces.forward}, backward{r.how, pieces.backward};
   const Transformer& m = r.model;
-  const std::int64_t numbers = r.outside * m.hidden;
+  const std::int64_t numbers = scored(r, r.outside) * m.hidden;
   if (m.pretraining_heads) {
     forward.forward(pooler(r));
     forward.forward(transform(r));
@@ -153,15 +170,17 @@ LayerPieces head_pieces(const RankShare& r) {
   head_backward(r, backward);
 
   const std::int64_t table = r.vocabulary * m.hidden;
-  pieces.parameters = m.tied ? 0 : table;
-  pieces.tied_parameters = m.tied ? table : 0;
+  const bool tied = m.tied && m.classes == 0;
+  pieces.parameters = m.classes > 0 ? head_parameters(m) : tied ? 0 : table;
+  pieces.tied_parameters = tied ? table : 0;
   if (m.pretraining_heads) pieces.parameters += pretraining_parameters(r);
   if (m.pretraining_heads && r.how.sequence_parallel)  // of transform and norm
     pieces.partial_parameters = m.hidden * (m.hidden + 1) + m.norm_parameters();
   pieces.input = r.stream();
   // The input of the product, and the softmax in fp32 (Korthikanti et al. 2022, section 4.3).
   const Bytes norms = m.pretraining_heads ? 3 * r.stream() : Bytes{};
-  pieces.kept = {r.stream(), Bytes{}, Bytes{}, norms, Bytes{4 * r.tokens * r.vocabulary}};
+  pieces.kept = {r.stream(), Bytes{}, Bytes{}, norms,
+                 Bytes{4 * scored(r, r.tokens) * scores_of(r)}};
   pieces.kept_selective = pieces.kept;
   pieces.model_flops = head_flops(r);
   return pieces;

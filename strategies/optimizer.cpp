@@ -1,6 +1,10 @@
 // Every kernel here is bound by memory: what it reads and writes for each parameter is its cost.
 #include "strategies/optimizer.hpp"
 
+#include <cmath>
+
+#include "sim/framework.hpp"
+
 namespace rehearse {
 
 namespace {
@@ -72,6 +76,8 @@ std::vector<Piece> optimizer_pieces(const Training& training, std::int64_t param
           kernel("optimizer.lamb_apply", parameters, 3, 4 + (master ? 8 + weight : 2 * weight)));
       break;
   }
+  const double chained = frameworks()[training.framework].update_bytes;
+  std::get<Compute>(pieces.back().work).traffic += std::llround(chained) * Bytes{parameters};
   return pieces;
 }
 

@@ -13,6 +13,7 @@
 #include "strategies/loss_scaling.hpp"
 #include "strategies/step_pricing.hpp"
 #include "strategies/step_schedule.hpp"
+#include "strategies/winograd.hpp"
 
 namespace rehearse {
 
@@ -152,6 +153,9 @@ PieceTable pieces_for(const Workload& workload, const Scenario& scenario,
                       const Accelerator& device) {
   const Training& training = scenario.training;
   PieceTable pieces(workload, sharding_of(workload, scenario.parallelism, training));
+  // What was measured was measured with all that its library does.
+  if (device.winograd_share < 1 && device.measured.empty())
+    pieces.apply([&](LayerPieces layer) { return winograd_layer(std::move(layer), device); });
   if (!scenario.parallelism.async_tensor_all_reduce) pieces.apply(with_sums_awaited);
   const Transformer& model = workload.transformer;
   const UnfusedModel unfused{model.norm, model.out_bias || model.mlp_bias, training.dropout > 0};
@@ -228,6 +232,8 @@ void deal_out(StepPlan& plan, const Workload& workload, const Accelerator& devic
     price(work.backward_weight);
     if (has_blocks(workload)) slow_sweeps(work, device);
     slow_clocks(work, device);
+    wait_for_slowest(work, plan.placement.size(Replicas::all),
+                     frameworks()[plan.scenario.training.framework].spread);
   }
 }
 

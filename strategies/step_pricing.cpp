@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "sim/cost_model.hpp"
@@ -123,6 +124,38 @@ void slow_clocks(StageWork& work, const Accelerator& device) {
       const Time more = Time::round(Seconds{math.seconds().count() * (slower - 1)});
       step.time += more;
       step.extra += more;
+    }
+}
+
+namespace {
+
+// Of 2^i draws (Harter 1961, table 1; beyond it as 2 ln n tells); in between by the straight line.
+double largest_draw(std::size_t draws) {
+  constexpr std::array<double, 11> of_powers{0,      0.5642, 1.0294, 1.4236, 1.7660, 2.0697,
+                                             2.3437, 2.5946, 2.8265, 3.0434, 3.2487};
+  constexpr double more = 0.19;  // for each doubling above
+  if (draws < 2) return 0;
+  const auto power = static_cast<std::size_t>(std::bit_width(draws) - 1);
+  const auto value = [&](std::size_t p) {
+    const std::size_t last = of_powers.size() - 1;
+    return p <= last ? of_powers[p] : of_powers[last] + more * static_cast<double>(p - last);
+  };
+  const auto whole = static_cast<double>(std::size_t{1} << power);
+  const double part = (static_cast<double>(draws) - whole) / whole;
+  return value(power) + part * (value(power + 1) - value(power));
+}
+
+}  // namespace
+
+void wait_for_slowest(StageWork& work, std::size_t replicas, double spread) {
+  const double more = spread * largest_draw(replicas);
+  if (!(more > 0)) return;
+  for (Tape* tape : tapes_of(work))
+    for (TapeStep& step : tape->steps) {
+      if (!std::holds_alternative<Compute>(step.piece->work)) continue;
+      const Time waited = Time::round(Seconds{step.time.seconds().count() * more});
+      step.time += waited;
+      step.extra += waited;
     }
 }
 

@@ -16,6 +16,10 @@ void slow_sweeps(StageWork& work, const Accelerator& device);
 /// their time.
 void slow_clocks(StageWork& work, const Accelerator& device);
 
+/// Kernels of `replicas` devices that are not quite alike take as long as those of the slowest:
+/// 1 + spread × E(largest of that many standard normal draws) times their time.
+void wait_for_slowest(StageWork& work, std::size_t replicas, double spread);
+
 /// The device works through a stretch in G alone, and the host launches it in H; together they
 /// take (G⁴ + H⁴)^¼: the longer of the two where they differ much, and more than either where they
 /// are alike, since the host gets ahead in long kernels and falls behind in short ones.

@@ -49,6 +49,7 @@ Accelerator changed(Accelerator accelerator, const AcceleratorChanges& changes) 
   set(accelerator.flash_1_efficiency, changes.flash_1_efficiency);
   set(accelerator.flash_2_efficiency, changes.flash_2_efficiency);
   set(accelerator.sustained_share, changes.sustained_share);
+  set(accelerator.winograd_share, changes.winograd_share);
   set(accelerator.elementwise_share, changes.elementwise_share);
   set(accelerator.elementwise_grad_share, changes.elementwise_grad_share);
   set(accelerator.communication_share, changes.communication_share);

@@ -51,6 +51,7 @@ struct Accelerator {
   Bytes memory_ramp{1'000'000};     // a kernel with this traffic reaches half of that
   double fused_efficiency = 0.5;    // the share of a peak that flash attention reaches
   double flash_1_efficiency = 0;    // the same of its older versions; 0: as above
+  double winograd_share = 1;  // of the products of 3 x 3 convolutions in fp32: what is left of them
   double flash_2_efficiency = 0;
   double sustained_share = 1;         // of a peak: more of it in the mean, and clocks go down
   double elementwise_share = 1;       // of a long copy's rate: what sweeps of a step's forward pass
@@ -76,7 +77,8 @@ struct AcceleratorChanges {
   std::optional<Time> launch_overhead;
   std::optional<Bytes> memory_ramp;
   std::optional<double> memory_efficiency, fused_efficiency, flash_1_efficiency, flash_2_efficiency,
-      sustained_share, elementwise_share, elementwise_grad_share, communication_share;
+      winograd_share, sustained_share, elementwise_share, elementwise_grad_share,
+      communication_share;
   std::vector<Efficiency> efficiencies;
   std::optional<std::vector<Accelerator::Tile>> tiles;
   std::optional<double> k_ramp, tile_ramp;

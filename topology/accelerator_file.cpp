@@ -148,6 +148,7 @@ AcceleratorChanges read_changes(Fields& fields, Problems& problems) {
   changes.flash_1_efficiency = read_efficiency(fields, "flash_1_efficiency");
   changes.flash_2_efficiency = read_efficiency(fields, "flash_2_efficiency");
   changes.sustained_share = read_efficiency(fields, "sustained_share");
+  changes.winograd_share = read_efficiency(fields, "winograd_share");
   changes.elementwise_share = read_efficiency(fields, "elementwise_share");
   changes.elementwise_grad_share = read_efficiency(fields, "elementwise_grad_share");
   // A device that loses all its compute would never finish.
@@ -230,6 +231,7 @@ AcceleratorChanges changes_of(const Accelerator& accelerator) {
   note(changes.flash_1_efficiency, accelerator.flash_1_efficiency, usual.flash_1_efficiency);
   note(changes.flash_2_efficiency, accelerator.flash_2_efficiency, usual.flash_2_efficiency);
   note(changes.sustained_share, accelerator.sustained_share, usual.sustained_share);
+  note(changes.winograd_share, accelerator.winograd_share, usual.winograd_share);
   note(changes.elementwise_share, accelerator.elementwise_share, usual.elementwise_share);
   note(changes.elementwise_grad_share, accelerator.elementwise_grad_share,
        usual.elementwise_grad_share);
@@ -265,6 +267,7 @@ std::string write_keys(const AcceleratorChanges& changes) {
   share("flash_1_efficiency", changes.flash_1_efficiency);
   share("flash_2_efficiency", changes.flash_2_efficiency);
   share("sustained_share", changes.sustained_share);
+  share("winograd_share", changes.winograd_share);
   share("elementwise_share", changes.elementwise_share);
   share("elementwise_grad_share", changes.elementwise_grad_share);
   share("communication_share", changes.communication_share);

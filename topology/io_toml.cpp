@@ -153,8 +153,11 @@ void read_media(Fields& fields, Topology& topology, Problems& problems) {
       continue;
     }
     topology.library.efficiency[kind] = found->second.efficiency;
-    if (static_cast<LinkKind>(kind) == LinkKind::nvlink)
-      topology.library.in_switch = found->second.in_switch;
+    if (static_cast<LinkKind>(kind) == LinkKind::nvlink) {
+      const BytesPerSecond channel = library_table().switch_channel;
+      topology.library.switch_rate = found->second.switch_channels * channel;
+      topology.library.far_switch_rate = found->second.far_switch_channels * channel;
+    }
     if (static_cast<LinkKind>(kind) == LinkKind::network)
       for (Protocol& protocol : topology.protocols)
         protocol.network_overhead += found->second.latency;
@@ -192,6 +195,10 @@ void read_library(Fields& fields, Problems& problems, Topology& topology) {
   Topology nobody;  // without a library there are no media, though `extends` may bring them
   read_media(each, which == 0 ? nobody : topology, problems);
   read_share(each, "in_switch", library.in_switch);
+  if (each.any("switch_rate"))
+    library.switch_rate = each.bandwidth("switch_rate").value_or(BytesPerSecond{});
+  if (each.any("far_switch_rate"))
+    library.far_switch_rate = each.bandwidth("far_switch_rate").value_or(BytesPerSecond{});
   if (const Value* shares = each.table("efficiency")) {
     Fields of{*shares, "efficiency", problems};
     for (std::size_t kind = 0; kind < link_kinds.size(); ++kind)
@@ -238,6 +245,10 @@ void write_library(std::string& out, const Library& library) {
   out += fmt::format("issue = \"{}\"\nnetwork_launch = \"{}\"\npiece = \"{}B\"\nin_switch = {:#}\n",
                      to_text(library.issue), to_text(library.network_launch), library.piece.count(),
                      library.in_switch);
+  if (library.switch_rate.count() > 0)
+    out += fmt::format("switch_rate = \"{}\"\n", to_text(library.switch_rate));
+  if (library.far_switch_rate.count() > 0)
+    out += fmt::format("far_switch_rate = \"{}\"\n", to_text(library.far_switch_rate));
   out += "efficiency = { ";
   for (std::size_t kind = 0; kind < link_kinds.size(); ++kind)
     out += fmt::format("{}{} = {:#}", kind == 0 ? "" : ", ", link_kinds[kind],

@@ -12,11 +12,16 @@ namespace rehearse {
 
 namespace {
 
+constexpr std::size_t most_channels = 64;  // NCCL device.h, MAXCHANNELS
+
 Medium read_medium(const Member& member, Problems& problems) {
   Fields fields{member.value.front(), fmt::format("[medium.{}]", member.key), problems};
   Medium medium;
   read_share(fields, "efficiency", medium.efficiency);
-  read_share(fields, "in_switch", medium.in_switch);
+  const std::size_t near = fields.count("switch_channels", 1, most_channels).value_or(0);
+  medium.switch_channels = static_cast<double>(near);
+  medium.far_switch_channels =
+      static_cast<double>(fields.count("far_switch_channels", 1, most_channels).value_or(near));
   medium.most = fields.bandwidth("most").value_or(BytesPerSecond{});
   medium.pair = fields.bandwidth("pair").value_or(BytesPerSecond{});
   medium.latency = fields.time("latency").value_or(Time{});
@@ -36,6 +41,7 @@ LibraryTable read_table(std::string_view text, const std::string& file) {
   table.common.network_launch = fields.time("network_launch").value_or(Time{});
   if (fields.any("piece")) table.common.piece = fields.bytes("piece").value_or(Bytes{});
   read_share(fields, "ll_rate", table.ll_rate);
+  table.switch_channel = fields.bandwidth("switch_channel").value_or(BytesPerSecond{});
   if (const Value* media = fields.table("medium"))
     for (const Member& member : *media->table())
       table.media.emplace(member.key, read_medium(member, problems));

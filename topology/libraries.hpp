@@ -23,7 +23,8 @@ std::span<const LibraryFile> library_files();
 /// A kind of link as libraries see it: "nvlink4", "infiniband".
 struct Medium {
   double efficiency = 1;  // of the data sheet's rate
-  double in_switch = 1;   // of that, where the switch adds and copies
+  // NCCL's channels through a switch that adds: of ranks behind one, and of others. Zero: any.
+  double switch_channels = 0, far_switch_channels = 0;
   BytesPerSecond most{};  // of one host's way in or out; zero: any. Networks only
   BytesPerSecond pair{};  // of two hosts' ways to each other together; zero: any. Networks only
   Time latency;           // that its software adds to a message, beside its cables; networks only
@@ -34,6 +35,7 @@ struct LibraryTable {
   std::vector<Protocol> protocols;
   std::map<std::string, Medium, std::less<>> media;
   double ll_rate = 1;  // share of what NCCL says its LL carries at most that it does carry
+  BytesPerSecond switch_channel{};  // of one channel through a switch that adds, each way
 };
 
 /// As the binary has it, or as it was last replaced.

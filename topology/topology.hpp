@@ -61,6 +61,9 @@ struct Library {
   Time issue;            // of the host, to hand a collective to one GPU
   Time network_launch;   // of a collective that crosses a network: waking those who serve its NICs
   double in_switch = 1;  // share of a link's rate that a switch reaches while it adds and copies
+  // What its channels carry through a switch that adds, each way: of ranks that all are behind that
+  // switch, and of others, where NCCL takes more channels. Zero: any.
+  BytesPerSecond switch_rate{}, far_switch_rate{};
   Bytes piece;           // what a pipeline's pieces are at least, over all channels; 0: any
   std::array<double, 6> efficiency{1, 1, 1, 1, 1, 1};  // of links, by LinkKind
   friend bool operator==(const Library&, const Library&) = default;

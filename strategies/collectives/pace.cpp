@@ -1,29 +1,48 @@
 // Counts who crosses what, stage by stage.
 #include "strategies/collectives/pace.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace rehearse {
 
 namespace {
 
+bool is_in_switch(const Connection& connection) {
+  return connection.shape != Connection::Shape::point_to_point;
+}
+
+// What a switch that adds carries of a link's rate at most; zero: all of it.
+BytesPerSecond switch_rate(const Pattern& pattern, const Topology& topology) {
+  const auto node_of = [&](const Hop& hop) {
+    return topology[topology.device_of(hop.connection.source)].node;
+  };
+  for (const Hop& hop : pattern.hops)
+    if (node_of(hop) != node_of(pattern.hops.front())) return topology.library.far_switch_rate;
+  return topology.library.switch_rate;
+}
+
 void pace_stage(Pattern& pattern, Paths& paths, const Topology& topology,
-                std::span<const std::uint32_t> hops, std::vector<std::uint32_t>& crossed) {
+                std::span<const std::uint32_t> hops, BytesPerSecond added,
+                std::vector<std::uint32_t>& crossed) {
   for (const std::uint32_t h : hops)
     for (const Paths::Crossing& crossing : paths.crossings(static_cast<ConnectionId>(h)))
       ++crossed[index(crossing.link)];
   for (const std::uint32_t h : hops) {
     double share = std::numeric_limits<double>::infinity();
-    bool shares_a_link = false;
+    bool is_limited = false;
+    const bool in_switch = is_in_switch(pattern.hops[h].connection);
     for (const Paths::Crossing& crossing : paths.crossings(static_cast<ConnectionId>(h))) {
       const std::uint32_t count = crossed[index(crossing.link)];
-      shares_a_link = shares_a_link || count > 1;
-      share = std::min(share, topology[crossing.link].bandwidth.count() / count);
+      const Link& link = topology[crossing.link];
+      double rate = link.bandwidth.count();
+      if (in_switch) rate *= topology.library.in_switch;
+      if (in_switch && link.kind == LinkKind::nvlink && added.count() > 0)
+        rate = std::min(rate, added.count());
+      is_limited = is_limited || count > 1 || rate < link.bandwidth.count();
+      share = std::min(share, rate / count);
     }
-    const bool in_switch = pattern.hops[h].connection.shape != Connection::Shape::point_to_point &&
-                           topology.library.in_switch < 1;
-    if (in_switch) share *= topology.library.in_switch;
-    if (!shares_a_link && !in_switch) continue;
+    if (!is_limited) continue;
     pattern.hops[h].connection.limit = BytesPerSecond{share};
     paths.limit(static_cast<ConnectionId>(h), BytesPerSecond{share});
   }
@@ -42,7 +61,8 @@ void pace(Pattern& pattern, Paths& paths, const Topology& topology) {
     stages[stage].push_back(h);
   }
   std::vector<std::uint32_t> crossed(topology.links().size());
-  for (const auto& hops : stages) pace_stage(pattern, paths, topology, hops, crossed);
+  const BytesPerSecond added = switch_rate(pattern, topology);
+  for (const auto& hops : stages) pace_stage(pattern, paths, topology, hops, added, crossed);
 }
 
 void even_out_rings(Pattern& pattern, Paths& paths) {

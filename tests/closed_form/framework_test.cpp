@@ -12,9 +12,11 @@
 #include "strategies/framework_kernels.hpp"
 #include "strategies/step_plan.hpp"
 #include "strategies/step_pricing.hpp"
+#include "strategies/winograd.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 #include "tests/support/training_jobs.hpp"
+#include "topology/cluster.hpp"
 
 namespace rehearse {
 namespace {
@@ -280,6 +282,74 @@ TEST(FrameworkKernels, OlderFlashAttentionIsSlower) {
   EXPECT_NEAR(flops("aa-scaling-fa1"), 3e9, 1);
   EXPECT_NEAR(flops("aa-scaling-fa2"), 1.5e9, 1);
   EXPECT_NEAR(flops("nemo"), 1e9, 1);
+}
+
+std::size_t framework_called(std::string_view name) {
+  return static_cast<std::size_t>(find_framework(name) - frameworks().data());
+}
+
+// An optimizer of operators one after the other moves its bytes for each parameter once a step, and
+// nothing else differs on one device.
+TEST(Frameworks, ChainsOfTheUpdateMoveMemoryOnceAStep) {
+  const Topology one = load_cluster("dgx-1", {1, 1});
+  const Workload model = preset("resnet-50");
+  const ShapedRoofline cost;
+  const Accelerator& device = one.accelerators.front();
+  const double rate = device.memory_bandwidth.count() * device.memory_efficiency;
+  const double moved =
+      find_framework("pytorch")->update_bytes * static_cast<double>(model.parameters()) / rate;
+  for (const std::size_t batch : {32, 64}) {
+    Scenario scenario;
+    scenario.training = {.micro_batch_size = 32, .global_batch_size = batch};
+    scenario.training.precision = Precision::fp32;
+    const Time without = StepPredictor(one, cost).quick(scenario, model).step;
+    scenario.training.framework = framework_called("pytorch");
+    const Time with = StepPredictor(one, cost).quick(scenario, model).step;
+    EXPECT_NEAR((with - without).seconds().count(), moved, 1e-9);
+  }
+}
+
+// The slowest of n replicas is later by spread × E(largest of n draws): 0.5642 of 2 (1 /
+// √π), 1.0294 of 4; what their network takes comes on top.
+TEST(Frameworks, StepsTakeAsLongAsTheSlowestReplica) {
+  const EqualLayers model{.count = 3, .width = 64};
+  const Equal cost{10_us};
+  const auto kernels = [&](std::size_t replicas, std::size_t framework) {
+    Scenario scenario = model.scenario(2);
+    scenario.training.framework = framework;
+    scenario.training.global_batch_size = replicas * scenario.training.micro_batch_size;
+    const StepPlan plan = plan_step(scenario, model.workload(), replicas, Accelerator{}, cost);
+    Time sum;
+    for (const TapeStep& step : plan.works[0].forward.steps) sum += step.time;
+    return sum.seconds().count();
+  };
+  const std::size_t with = framework_called("mxnet");
+  const double spread = find_framework("mxnet")->spread;
+  EXPECT_DOUBLE_EQ(kernels(1, with), kernels(1, 0));
+  EXPECT_NEAR(kernels(2, with) / kernels(2, 0), 1 + spread * 0.5642, 1e-6);
+  EXPECT_NEAR(kernels(4, with) / kernels(4, 0), 1 + spread * 1.0294, 1e-6);
+  EXPECT_NEAR(kernels(3, with) / kernels(3, 0), 1 + spread * (0.5642 + 1.0294) / 2, 1e-6);
+}
+
+// 3 x 3 convolutions of stride 1 in fp32 have a share of their products left; tensor cores, other
+// windows and strides do not.
+TEST(Winograd, LeavesAShareOfTheProducts) {
+  Accelerator device = load_cluster("dgx-1").accelerators.front();
+  device.winograd_share = 0.5;
+  const auto piece = [](const char* name, Precision math) {
+    return Piece{name, Compute{.flops = Flops{36e9}, .gemm = {64, 64, 576}, .math = math}};
+  };
+  LayerPieces layer;
+  layer.forward = {piece("conv3x3", Precision::fp32), piece("conv3x3/2", Precision::fp32),
+                   piece("conv1x1", Precision::fp32), piece("conv3x3", Precision::fp16)};
+  layer.backward = {piece("conv3x3.dgrad", Precision::fp32)};
+  layer = winograd_layer(std::move(layer), device);
+  const auto depth = [](const Piece& each) { return std::get<Compute>(each.work).gemm.k; };
+  EXPECT_EQ(depth(layer.forward[0]), 288);
+  EXPECT_EQ(depth(layer.forward[1]), 576);
+  EXPECT_EQ(depth(layer.forward[2]), 576);
+  EXPECT_EQ(depth(layer.forward[3]), 576);
+  EXPECT_EQ(depth(layer.backward[0]), 288);
 }
 
 }  // namespace

@@ -112,6 +112,34 @@ TEST(Library, ASwitchThatAddsReachesItsShare) {
   EXPECT_NEAR(run("nvls", machine("0.5"), 1_GiB).seconds().count() / all, 2, 1e-3);
 }
 
+// Channels carry what they carry, however fast the links are: (n+1)/n S over their rate.
+TEST(Library, ChannelsThroughASwitchThatAddsHaveARate) {
+  const auto machine = [](const char* rate) {
+    return parse_cluster(std::string{"schema = 1\n[node]\nkind = 'nvswitch'\ngpus = 8\n"
+                                     "reduces = true\n[node.nvlink]\nbandwidth = '50GB/s'\n"
+                                     "latency = '0us'\n[[protocol]]\nname = 'simple'\n"
+                                     "[library]\nname = 'nccl'\npiece = '0B'\n"} +
+                             rate,
+                         "switch.toml");
+  };
+  const auto seconds = [&](const char* rate) {
+    return run("nvls", machine(rate), 1_GiB).seconds().count();
+  };
+  const double limited = 9.0 / 8.0 * 1073741824.0 / 20e9;
+  EXPECT_NEAR(seconds("switch_rate = '20GB/s'\n"), limited, limited * 0.01);
+  EXPECT_EQ(seconds("switch_rate = '60GB/s'\n"), seconds(""));
+  // Ranks behind one switch do not take the channels of those who are not.
+  EXPECT_EQ(seconds("far_switch_rate = '20GB/s'\n"), seconds(""));
+}
+
+// 24 channels in one NVLink domain and 32 beyond it (NCCL nvls.cc), each as fast as a Hopper's.
+TEST(Library, BlackwellHasMoreChannelsThanHopper) {
+  const Library hopper = load_cluster("dgx-h100").library, one = load_cluster("dgx-b200").library;
+  EXPECT_DOUBLE_EQ(one.switch_rate / hopper.switch_rate, 24.0 / 16);
+  EXPECT_DOUBLE_EQ(one.far_switch_rate / hopper.far_switch_rate, 2.0);
+  EXPECT_EQ(load_cluster("dgx-a100").library.switch_rate.count(), 0);
+}
+
 // The levels of nvls_tree work on different pieces at the same time.
 TEST(Library, NvlsTreeTakesItsSlowestLevel) {
   const Topology machine = load_cluster("dgx-h100", {2, std::nullopt});

@@ -36,6 +36,8 @@ Topology odd_machine() {
   t.library.issue = Time::picoseconds(11);
   t.library.network_launch = Time::picoseconds(13);
   t.library.in_switch = 1.0 / 3;
+  t.library.switch_rate = BytesPerSecond{1e11 / 7};
+  t.library.far_switch_rate = BytesPerSecond{1e11 / 3};
   t.library.piece = Bytes{17};
   t.add({.name = "a b", .node = NodeId{3}, .accelerator = 1});
   t.add({.name = "x\"<>&\\", .kind = DeviceKind::network_switch, .reduces = true});
