@@ -61,8 +61,8 @@ struct Exchange {
 // rest: two blocks are not in one order.
 class Crew {
  public:
-  explicit Crew(const Actor& stream) : actor{stream} {
-    if (sees_races && streams_with_threads < most_streams_with_threads) {
+  Crew(const Actor& stream, bool threads_apart) : actor{stream} {
+    if (sees_races && threads_apart && streams_with_threads < most_streams_with_threads) {
       has_threads = true;
       ++streams_with_threads;
     }
@@ -336,11 +336,13 @@ unsigned warp_ballot(unsigned mask, bool vote) {
 
 void warp_barrier(unsigned mask) { exchange_with_warp(mask, 0, true); }
 
-std::shared_ptr<Crew> make_crew(const Actor& stream) {
-  if (sees_races) return std::make_shared<Crew>(stream);
-  static const auto all = std::make_shared<Crew>(stream);
+std::shared_ptr<Crew> make_crew(const Actor& stream, bool threads_apart) {
+  if (sees_races) return std::make_shared<Crew>(stream, threads_apart);
+  static const auto all = std::make_shared<Crew>(stream, false);
   return all;
 }
+
+bool keeps_threads_apart(const Crew& crew) { return crew.has_threads; }
 
 void begin_kernel(Crew& crew) {
   crew.begin = std::make_unique<Token>();

@@ -35,9 +35,10 @@ struct BlockShape {
   std::size_t shared_bytes = 0;
 };
 /// The stacks on which CUDA threads run, kept from block to block. To the thread sanitizer each
-/// stream has its own, and the first few streams have one for every thread of a block.
+/// stream has its own, and the first few streams have one for every thread of a block if asked for.
 class Crew;
-std::shared_ptr<Crew> make_crew(const Actor& stream);
+std::shared_ptr<Crew> make_crew(const Actor& stream, bool threads_apart);
+bool keeps_threads_apart(const Crew& crew);
 /// Before the first block of a kernel, and behind its last.
 void begin_kernel(Crew& crew);
 void end_kernel(Crew& crew);

@@ -64,6 +64,7 @@ void come_up(const std::shared_ptr<GraphRun>& run, std::size_t i) {
         {
           const As turn{node.stream->actor};
           release(run->done[i].place());
+          release(state().nodes_done[static_cast<std::size_t>(node.device)].place());
         }
         --run->left;
         for (const std::size_t next : run->next[i])

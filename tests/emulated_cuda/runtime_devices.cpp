@@ -162,7 +162,11 @@ cudaError_t cudaMalloc(void** address, std::size_t bytes) {
 cudaError_t cudaFree(void* address) {
   if (address == nullptr) return cudaSuccess;
   if (const cudaError_t error = refuse_while_capturing(nullptr, "cudaFree")) return error;
+  // It waits for the device whose memory that is, whichever is chosen.
+  const int chosen = current_device(), owner = state().memory.owner(address);
+  set_current_device(owner >= 0 ? owner : chosen);
   const cudaError_t before = cudaDeviceSynchronize();
+  set_current_device(chosen);
   const std::lock_guard guard{lock()};
   if (!state().memory.free(address)) {
     complain("cudaFree of " + state().memory.describe(address) + ", not its begin or twice");

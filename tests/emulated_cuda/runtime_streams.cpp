@@ -58,23 +58,48 @@ void run_blocks(Crew& crew, const std::string& name, const BlockShape& shape,
   }
 }
 
-void run_kernel(CUstream_st& stream, const std::string& name, const BlockShape& shape,
-                const std::vector<const void*>& pointers, const std::function<void()>& body) {
+// Threads that are kept apart cost the thread sanitizer most of its time, so that only the first
+// launches of a kernel with its shape have them; between streams every launch is looked at.
+Crew& crew_of(CUstream_st& stream, const void* kernel, const BlockShape& shape) {
+  constexpr int most_apart = 4;
+  if (sees_races) {
+    if (stream.crew_apart == nullptr) stream.crew_apart = make_crew(stream.actor, true);
+    const dim3 grid = shape.grid, block = shape.block;
+    int& launches = state().launches_apart[{reinterpret_cast<std::uintptr_t>(kernel), grid.x,
+                                            grid.y, grid.z, block.x, block.y, block.z}];
+    if (keeps_threads_apart(*stream.crew_apart) && launches < most_apart) {
+      ++launches;
+      return *stream.crew_apart;
+    }
+  }
+  if (stream.crew == nullptr) stream.crew = make_crew(stream.actor, false);
+  return *stream.crew;
+}
+
+struct Launch {
+  const void* kernel;
+  std::string name;
+  BlockShape shape;
+  std::vector<const void*> pointers;
+  std::function<void()> body;
+};
+
+void run_kernel(CUstream_st& stream, const Launch& launch) {
   State& all = state();
   const int device = stream.device;
-  if (const std::string wrong = wrong_pointer(device, pointers); !wrong.empty()) {
-    fail(cudaErrorIllegalAddress, name + " " + wrong);
+  if (const std::string wrong = wrong_pointer(device, launch.pointers); !wrong.empty()) {
+    fail(cudaErrorIllegalAddress, launch.name + " " + wrong);
     return;
   }
   const std::vector<int> reach = all.memory.reach(device);
   const Memory::Access open{all.memory, reach};
-  if (stream.crew == nullptr) stream.crew = make_crew(stream.actor);
-  begin_kernel(*stream.crew);
-  run_blocks(*stream.crew, name, shape, body);
-  end_kernel(*stream.crew);
+  Crew& crew = crew_of(stream, launch.kernel, launch.shape);
+  begin_kernel(crew);
+  run_blocks(crew, launch.name, launch.shape, launch.body);
+  end_kernel(crew);
   if (all.failure != cudaSuccess) return;
   if (const auto damage = all.memory.damage(reach))
-    fail(cudaErrorIllegalAddress, fmt::format("{} wrote {}", name, *damage));
+    fail(cudaErrorIllegalAddress, fmt::format("{} wrote {}", launch.name, *damage));
 }
 
 bool is_possible(const cudaLaunchConfig_t& config, const void* kernel) {
@@ -99,16 +124,19 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, std::string_view si
   CUstream_st& stream = *resolve(config.stream);
   if (stream.device != current_device()) return result(cudaErrorInvalidResourceHandle);
   const int number = ++all.launches;
-  const std::string name = name_of(signature, number);
-  const BlockShape shape{config.gridDim, config.blockDim, config.dynamicSmemBytes};
-  submit(stream, name,
-         [&stream, name, shape, number, pointers = std::move(pointers), body = std::move(body)] {
-           if (number == state().options.faults.killing_launch) raise(SIGKILL);
-           if (number == state().options.faults.failing_launch)
-             fail(cudaErrorLaunchFailure, name + " fails on purpose");
-           else
-             run_kernel(stream, name, shape, pointers, body);
-         });
+  Launch launch{kernel,
+                name_of(signature, number),
+                {config.gridDim, config.blockDim, config.dynamicSmemBytes},
+                std::move(pointers),
+                std::move(body)};
+  const std::string name = launch.name;
+  submit(stream, name, [&stream, number, launch = std::move(launch)] {
+    if (number == state().options.faults.killing_launch) raise(SIGKILL);
+    if (number == state().options.faults.failing_launch)
+      fail(cudaErrorLaunchFailure, launch.name + " fails on purpose");
+    else
+      run_kernel(stream, launch);
+  });
   return cudaSuccess;
 }
 
@@ -227,6 +255,7 @@ cudaError_t cudaDeviceSynchronize() {
       },
       "cudaDeviceSynchronize");
   for (const auto& [stream, number] : until) acquire(stream->done.place());
+  acquire(state().nodes_done[static_cast<std::size_t>(current_device())].place());
   return error;
 }
 

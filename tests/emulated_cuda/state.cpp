@@ -89,6 +89,7 @@ State::State(const Options& of) : options{of}, memory{of.devices, of.memory}, dr
     default_streams.back()->device = device;
     default_streams.back()->waits_for_default = true;
     streams.push_back(default_streams.back().get());
+    nodes_done.emplace_back();
   }
 }
 

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -54,8 +55,9 @@ struct CUstream_st {
   std::shared_ptr<emulated_cuda::Capture> capture;
   std::vector<std::size_t> tail;
   emulated_cuda::Actor actor;
-  emulated_cuda::Token done;                  // all work so far
-  std::shared_ptr<emulated_cuda::Crew> crew;  // of its kernels, made by the first
+  emulated_cuda::Token done;  // all work so far
+  // Of its kernels, made by the first; the other has its threads apart for the thread sanitizer.
+  std::shared_ptr<emulated_cuda::Crew> crew, crew_apart;
 };
 struct CUevent_st {
   int device = 0;
@@ -76,11 +78,13 @@ struct State {
   std::mt19937_64 draw;
   std::vector<std::unique_ptr<CUstream_st>> default_streams;  // by device
   std::vector<CUstream_st*> streams;                          // all, default ones first
+  std::vector<Token> nodes_done;  // by device: nodes of graphs, also of one that broke off
   std::set<CUevent_st*> events;
   std::set<void*> host_allocations;
-  std::set<const void*> other_handles;        // of NCCL and cuBLAS
-  std::set<const void*> kernels_with_shared;  // that may have more than 48 KiB
-  cudaError_t failure = cudaSuccess;          // stays, as on a real device
+  std::set<const void*> other_handles;                        // of NCCL and cuBLAS
+  std::set<const void*> kernels_with_shared;                  // that may have more than 48 KiB
+  std::map<std::vector<std::uintptr_t>, int> launches_apart;  // by kernel, grid and block
+  cudaError_t failure = cudaSuccess;                          // stays, as on a real device
   std::uint64_t numbers = 0, clock = 0;
   int launches = 0, nccl_calls = 0;
   bool has_others = false;  // processes, whose work may be waited for
