@@ -87,8 +87,8 @@ constexpr Framework data_parallel(std::string_view name, double update_bytes) {
           .overlap_grad_reduce = true};
 }
 
-// Bytes for each parameter where an optimizer is the framework's own operators, one after the other,
-// with the sums and checks around it; and where XLA joins most of them.
+// Bytes for each parameter where an optimizer is the framework's own operators, one after the
+// other, with the sums and checks around it; and where XLA joins most of them.
 constexpr double chained_update = 430, joined_update = 300;
 
 constexpr Framework with_fp32_gradients(Framework framework) {

@@ -64,7 +64,7 @@ struct Library {
   // What its channels carry through a switch that adds, each way: of ranks that all are behind that
   // switch, and of others, where NCCL takes more channels. Zero: any.
   BytesPerSecond switch_rate{}, far_switch_rate{};
-  Bytes piece;           // what a pipeline's pieces are at least, over all channels; 0: any
+  Bytes piece;  // what a pipeline's pieces are at least, over all channels; 0: any
   std::array<double, 6> efficiency{1, 1, 1, 1, 1, 1};  // of links, by LinkKind
   friend bool operator==(const Library&, const Library&) = default;
 };

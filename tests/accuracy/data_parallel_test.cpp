@@ -1,5 +1,7 @@
 // Today's errors of the scaling of data-parallel training, of the published rows and of the large
 // collection where it is.
+#include <algorithm>
+
 #include "tests/accuracy/measurements.hpp"
 #include "tools/accuracy_statistics.hpp"
 
@@ -16,26 +18,28 @@ std::vector<double> worst_points(const AccuracyOf& all) {
 TEST(PublishedAccuracy, DataParallel) {
   // The fp32 rows of 512 tokens state more than V100's peak allows for whole sequences (19 of them
   // a second are 20 TFLOP/s of 15.7), so that slower clocks are farther from them.
-  constexpr AccuracyBound bounds[] = {{"", 0.33, 0.28, 0.74, -1, 0, 8}};
+  constexpr AccuracyBound bounds[] = {{"", 0.3, 0.25, 0.64, -1, 0, 8}};
   const AccuracyOf all = accuracy_of(published("data_parallel.csv"));
   expect_within(all, bounds);
   ASSERT_EQ(worst_points(all).size(), 4u);
-  EXPECT_LE(percentile(worst_points(all), 1), 3.5);
+  EXPECT_LE(percentile(worst_points(all), 1), 1.5);
 }
 
 TEST(CollectedAccuracy, DataParallel) {
   const std::string file = collected("data_parallel.csv");
   if (file.empty()) GTEST_SKIP() << "no data_parallel.csv: set REHEARSE_MEASUREMENTS";
-  constexpr AccuracyBound bounds[] = {{"", 0.125, 0.08, 0.3, -1, 0, 209},
-                                      {"paddle-fleet", 0.24, 0.26, 0.45},
-                                      {"nvidia-resnet50", 0.13, 0.13, 0.2},
-                                      {"nvidia-bert", 0.19, 0.07, 0.54},
-                                      {"pollux-t4", 0.075, 0.055, 0.17}};
+  constexpr AccuracyBound bounds[] = {{"", 0.08, 0.06, 0.16, -1, 0, 209},
+                                      {"paddle-fleet", 0.11, 0.11, 0.2},
+                                      {"nvidia-resnet50", 0.045, 0.045, 0.08},
+                                      {"nvidia-bert", 0.17, 0.065, 0.44},
+                                      {"pollux-t4", 0.055, 0.05, 0.12}};
   const AccuracyOf all = accuracy_of(file);
   expect_within(all, bounds);
   ASSERT_EQ(worst_points(all).size(), 47u);
-  EXPECT_LE(percentile(worst_points(all), 0.5), 8);
-  EXPECT_LE(percentile(worst_points(all), 1), 23);
+  const std::vector<double> points = worst_points(all);
+  EXPECT_GE(std::count_if(points.begin(), points.end(), [](double p) { return p <= 5; }), 31);
+  EXPECT_LE(percentile(points, 0.5), 4);
+  EXPECT_LE(percentile(points, 1), 21.5);
 }
 
 }  // namespace

@@ -135,8 +135,8 @@ TEST(Library, ChannelsThroughASwitchThatAddsHaveARate) {
 // 24 channels in one NVLink domain and 32 beyond it (NCCL nvls.cc), each as fast as a Hopper's.
 TEST(Library, BlackwellHasMoreChannelsThanHopper) {
   const Library hopper = load_cluster("dgx-h100").library, one = load_cluster("dgx-b200").library;
-  EXPECT_DOUBLE_EQ(one.switch_rate / hopper.switch_rate, 24.0 / 16);
-  EXPECT_DOUBLE_EQ(one.far_switch_rate / hopper.far_switch_rate, 2.0);
+  EXPECT_DOUBLE_EQ(one.switch_rate.count() / hopper.switch_rate.count(), 24.0 / 16);
+  EXPECT_DOUBLE_EQ(one.far_switch_rate.count() / hopper.far_switch_rate.count(), 2.0);
   EXPECT_EQ(load_cluster("dgx-a100").library.switch_rate.count(), 0);
 }
 

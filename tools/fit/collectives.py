@@ -41,6 +41,7 @@ PARAMETERS = [
     ("medium.nvlink2.efficiency", 0.8, 0.5),  # NCCL topo.h: 20 of 25 GB/s
     ("medium.nvlink3.efficiency", 0.8, 0.5),  # the same
     ("medium.nvlink4.efficiency", 0.824, 0.5),  # 20.6 of 25
+    ("medium.nvlink5.efficiency", 0.802, 0.5),  # 40.1 of 50
     ("medium.xgmi.efficiency", 0.8, 0.5),  # as NVLink
     ("switch_channel", 19.7, 0.5),  # NCCL nvlsEfficiency: 0.85 of 18 x 20.6 GB/s on 16 channels
     ("medium.pcie-peer3.efficiency", 0.38, 0.5),  # NCCL QPI_BW: 6 GB/s through a CPU, of 15.75
