@@ -1,6 +1,8 @@
 // How long an op takes when nothing is in its way.
 #pragma once
 
+#include <vector>
+
 #include "sim/cost_model.hpp"
 #include "sim/paths.hpp"
 #include "sim/program.hpp"
@@ -10,7 +12,11 @@ namespace rehearse {
 class Alone {
  public:
   Alone(const Program& program, const Paths& paths, const Topology& topology, const CostModel& cost)
-      : program_{program}, paths_{paths}, topology_{topology}, cost_{cost} {}
+      : program_{program},
+        paths_{paths},
+        topology_{topology},
+        cost_{cost},
+        priced_(program.kernel_count()) {}
 
   Time operator()(const Program::Op& op) const {
     ASSERT(op.kind != WorkKind::collective);  // expanded before a program is simulated
@@ -37,15 +43,23 @@ class Alone {
     static const Accelerator unknown;
     const Device& device = topology_[topology_.device_of(op.rank)];
     const bool known = device.accelerator < topology_.accelerators.size();
-    return duration_of(program_.compute(op),
-                       known ? topology_.accelerators[device.accelerator] : unknown, cost_);
+    const Accelerator& accelerator = known ? topology_.accelerators[device.accelerator] : unknown;
+    Priced& priced = priced_[program_.kernel_number(op)];
+    if (priced.on != &accelerator)
+      priced = {&accelerator, duration_of(program_.compute(op), accelerator, cost_)};
+    return priced.time;
   }
 
  private:
+  struct Priced {
+    const Accelerator* on = nullptr;
+    Time time;
+  };
   const Program& program_;
   const Paths& paths_;
   const Topology& topology_;
   const CostModel& cost_;
+  mutable std::vector<Priced> priced_;  // by kernel: the last device it was asked for
 };
 
 }  // namespace rehearse

@@ -8,6 +8,8 @@
 #include <array>
 #include <utility>
 
+#include "sim/bits.hpp"
+
 namespace rehearse {
 
 Cut::Cut(Slice whole, std::size_t parts, Bytes unit)
@@ -51,10 +53,20 @@ OpId Program::add_compute(Rank rank, Stream stream, Label label, const Compute& 
                           std::span<const KernelCall> calls) {
   const auto begin = static_cast<std::uint32_t>(accesses_.size());
   accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
-  computes_.push_back({work, begin, static_cast<std::uint32_t>(accesses_.size())});
+  computes_.push_back({kernel(work), begin, static_cast<std::uint32_t>(accesses_.size())});
   const auto which = static_cast<std::uint32_t>(computes_.size() - 1);
   set_calls(which, calls);
   return add({rank, stream, WorkKind::compute, which, label}, after);
+}
+
+std::uint32_t Program::kernel(const Compute& work) {
+  std::uint64_t hash = bits_of(work.flops.count());
+  for (const std::int64_t part : {work.traffic.count(), work.fixed.ps(), work.gemm.n})
+    hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15;
+  std::uint32_t& recent = recent_kernels_[hash >> 56];
+  if (recent < kernels_.size() && kernels_[recent] == work) return recent;
+  kernels_.push_back(work);
+  return recent = static_cast<std::uint32_t>(kernels_.size() - 1);
 }
 
 OpId Program::add_transfer(Stream stream, Label label, const Transfer& work,

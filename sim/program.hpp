@@ -7,6 +7,7 @@
 //                                                    become ready, one at a time
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -203,7 +204,10 @@ class Program {
     const std::size_t begin = after_begin_[index(id)], end = after_begin_[index(id) + 1];
     return {after_.data() + begin, end - begin};
   }
-  const Compute& compute(const Op& op) const { return computes_[op.work].compute; }
+  const Compute& compute(const Op& op) const { return kernels_[kernel_number(op)]; }
+  /// Kernels of one number are equal; most programs have few that differ.
+  std::uint32_t kernel_number(const Op& op) const { return computes_[op.work].kernel; }
+  std::size_t kernel_count() const { return kernels_.size(); }
   std::span<const Access> accesses(const Op& op) const;
   /// The kernels of a compute op, whose operands are its accesses in order; none where an op is
   /// only priced.
@@ -241,17 +245,22 @@ class Program {
     friend bool operator==(const CallRange&, const CallRange&) = default;
   };
   struct ComputeWork {
-    Compute compute;
+    std::uint32_t kernel = 0;
     std::uint32_t accesses_begin = 0, accesses_end = 0;
     friend bool operator==(const ComputeWork&, const ComputeWork&) = default;
   };
   OpId add(Op op, std::span<const OpId> after);
   void set_calls(std::uint32_t work, std::span<const KernelCall> calls);
+  std::uint32_t kernel(const Compute& work);
 
   LargeVector<Op> ops_;
   LargeVector<std::uint32_t> after_begin_{0};  // edges of op i: [after_begin_[i], [i + 1])
   LargeVector<OpId> after_;
   LargeVector<ComputeWork> computes_;
+  // A million ops repeat some hundred kernels: each is kept once, as long as few others came
+  // between.
+  LargeVector<Compute> kernels_;
+  std::array<std::uint32_t, 256> recent_kernels_{};  // by hash
   std::vector<Access> accesses_;
   // By compute, as far as the last one that has any: a program that is only simulated has none.
   std::vector<CallRange> call_ranges_;
