@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/framework.hpp"
 #include "strategies/optimizer.hpp"
 
 namespace rehearse {
@@ -31,6 +32,11 @@ std::int64_t share_of(const StepPlan& plan, std::uint32_t pipeline_rank) {
 }
 
 bool is_forward(const LayerMoment& moment) { return moment.action == ActionKind::forward; }
+
+Piece copy_of(Bytes parameters) {
+  return {.name = "parameters.copy",
+          .work = Compute{.traffic = Bytes{2 * parameters.count()}, .math = Precision::fp32}};
+}
 
 }  // namespace
 
@@ -74,6 +80,10 @@ void Zero::plan(StepPlan& plan) {
   overlaps_gradients_ = how.overlap_grad_reduce;
   overlaps_parameters_ = how.overlap_param_gather;
   shards_ = plan.size(Family::shards) > 1;
+  // PyTorch's all_gather into a list of tensors, which a framework that waits for it calls, gathers
+  // into one piece and copies (DeepSpeed of 2021: zero/partition_parameters.py).
+  const std::size_t framework = plan.scenario.training.framework;
+  copies_gathered_ = stage_ == 3 && framework > 0 && !frameworks()[framework].overlap_param_gather;
   // What check_scenario() refuses.
   ASSERT(plan.size(Family::expert) == 1 || (stage_ < 3 && plan.size(Family::copies) == 1));
   const Bytes weight = state_format(plan.scenario.training).parameter;
@@ -203,7 +213,9 @@ void Zero::gather_ahead(Emitter& out, const LayerMoment& moment) {
     gathered.is_there[layer] = true;
     out.memory(gathered.ops[layer], false, MemoryKind::buffers, whole_[kind][layer]);
   }
-  if (gathered.is_there[moment.layer]) out.wait_for(gathered.ops[moment.layer]);
+  if (!gathered.is_there[moment.layer]) return;
+  out.wait_for(gathered.ops[moment.layer]);
+  if (copies_gathered_) out.kernel(copy_of(whole_[kind][moment.layer]), Phase::parameters);
 }
 
 void Zero::release(Emitter& out, const LayerMoment& moment) {

@@ -58,6 +58,7 @@ class Zero final : public Strategy {
 
   std::size_t stage_ = 1, prefetch_ = 1;
   bool overlaps_gradients_ = false, overlaps_parameters_ = false, shards_ = false;
+  bool copies_gathered_ = false;           // from the ranks' parts to the tensors
   std::vector<std::vector<Part>> parts_;   // by kind of stage; stage 3: by layer
   std::vector<std::vector<Bytes>> whole_;  // parameters of each layer, by kind of stage
   std::vector<Gathered> gathered_;         // by stage

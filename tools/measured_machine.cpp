@@ -48,7 +48,7 @@ constexpr GpuMachine machines[] = {
     {"h100-sxm-80gb", "nvswitch", "dgx-h100", 5, 150},  // 6 of 18 NVLinks a pair
     {"h100-sxm-96gb-hbm2e", "nvswitch", "dgx-h100", 5, 150, 0,
      "[accelerator]\nname = 'H100 SXM 96GB'\nmemory = '96GB'\nmemory_bandwidth = '2.4TB/s'\n"
-     "sustained_share = 0.279\n"},  // 500 W of 700, and as much of H100's
+     "sustained_share = 0.3\n"},  // 500 W of 700, and as much of H100's
     {"h200-sxm-141gb", "nvswitch", "dgx-h200", 5, 150},
     {"gh200", "nvswitch", "dgx-h100", 5, 150, 0,
      "[accelerator]\nmemory = '96GB'\nmemory_bandwidth = '4TB/s'\n"},

@@ -34,6 +34,9 @@ constexpr JobOption job_options[] = {
     // BigScience: without CUDA_LAUNCH_BLOCKING=1 jobs of 320 GPUs and more hang
     // (train/tr11-176B-ml/chronicles-prequel.md, and the job script beside it).
     {"megatron-deepspeed", "even", true},
+    // ZeRO-3 of 2021: torch.cuda.synchronize() before every module's kernels (DeepSpeed,
+    // runtime/zero/stage3.py, _synchronize_communication).
+    {"megatron-lm+deepspeed", "base", true},
 };
 
 bool blocks_launches(const TrainingMeasured& row) {
@@ -166,9 +169,7 @@ MeasuredStep step_of(const TrainingMeasured& row) {
   p.sequence_parallel = row.sequence_parallel && row.tp > 1;
   p.recompute = recompute_of(row.recompute);
   p.zero_stage = row.zero_stage;
-  // All replicas is what it is when it is not said, and the only way beside experts' own replicas.
-  if (row.zero_stage > 0 && row.zero_shard_ranks < row.dp * row.cp)
-    p.zero_shard_ranks = row.zero_shard_ranks;
+  if (row.zero_stage > 0) p.zero_shard_ranks = row.zero_shard_ranks;
   p.overlap_grad_reduce = row.overlap_grad_reduce.value_or(framework.overlap_grad_reduce);
   p.overlap_param_gather =
       row.zero_stage > 0 && row.overlap_param_gather.value_or(framework.overlap_param_gather);

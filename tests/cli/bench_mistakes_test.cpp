@@ -51,7 +51,7 @@ const std::vector<Mistake> mistakes{
     {"all_reduce --cluster dgx-h100 --nodes 0", "error: --nodes 0 must be at least 1"},
     {"all_reduce --cluster dgx-h100 --nodes -1", "error: --nodes -1 must be at least 1"},
     {"all_reduce --cluster dgx-h100 --gpus-per-node 9",
-     "catalog/dgx-h100.toml:33:8: error: the node has 8 GPUs; 9 were asked for"},
+     "catalog/dgx-h100.toml:35:8: error: the node has 8 GPUs; 9 were asked for"},
     {"all_reduce --cluster dgx-h100 --channels 1000000",
      "error: --channels 1000000 must be at most 64"},
     {"all_reduce --clutser dgx-h100",

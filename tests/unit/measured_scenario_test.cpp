@@ -38,16 +38,6 @@ TEST(MeasuredScenario, StagesAreCutByModules) {
   EXPECT_TRUE(step_of(other).scenario.parallelism.layers_per_stage.empty());
 }
 
-TEST(MeasuredScenario, ShardsOnAllReplicasAreNotSaid) {
-  TrainingMeasured row = llama_13b(1);
-  row.dp = 8;
-  row.zero_stage = 1;
-  row.zero_shard_ranks = 8;
-  EXPECT_EQ(step_of(row).scenario.parallelism.zero_shard_ranks, 0u);
-  row.zero_shard_ranks = 4;
-  EXPECT_EQ(step_of(row).scenario.parallelism.zero_shard_ranks, 4u);
-}
-
 TEST(MeasuredScenario, WhatIsNotOverlappedIsWaitedFor) {
   TrainingMeasured row = llama_13b(1);
   row.framework = "megatron-lm";
