@@ -14,7 +14,8 @@ optional_test_packages=(python3 python3-pip libbenchmark-dev clang libclang-rt-d
 python_packages=(playwright)
 # HolisticTraceAnalysis reads our traces (14 s and 260 MB to unpack). It names JupyterLab as a need,
 # which would be as much again and which it does not import: it comes without what it names.
-trace_packages=('numpy<3' 'pandas<4' 'networkx<4' 'plotly<8' 'pydot<5' 'psutil<8')
+trace_packages=('numpy<3' 'pandas<4' 'networkx<4' 'plotly<8' 'pydot<5' 'psutil<8'
+  'pyyaml<7')
 trace_analysis='HolisticTraceAnalysis==0.5.0'
 
 # A newer nvvm than its nvcc does not work: the toolkit is pinned as a whole.
