@@ -1,5 +1,6 @@
-// mpirun has exit codes and paragraphs of its own (137 for a killed rank, 1 for Ctrl-C): they are
-// read here, and told in a line.
+// mpirun has exit codes and paragraphs of its own (137 for a killed rank, 1 for Ctrl-C, 139 when it
+// dies itself of being asked to end twice): they are read here, and told in a line. The code is the
+// one that a rank says it leaves with.
 //
 //   Ctrl-C ─▶ SIGUSR1, which mpirun hands on ─▶ ranks end in order │ 6 s: SIGTERM │ 8 s: SIGKILL
 #include "tools/launch.hpp"
@@ -22,6 +23,7 @@
 #include <optional>
 #include <regex>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "sim/error.hpp"
@@ -34,6 +36,9 @@ namespace rehearse {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr const char* asks_for_code = "REHEARSE_TELL_EXIT_CODE";
+constexpr std::string_view code_mark = "rehearse-exit-code ";
 
 std::vector<std::string> own_words() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -51,7 +56,7 @@ std::vector<std::string> mpirun_words(std::size_t processes, const std::string& 
   // A host that is cut off: its daemon and mpirun are to notice within seconds, not minutes.
   for (const char* word : {"oob_tcp_keepalive_time", "oob_tcp_keepalive_intvl"})
     words.insert(words.end(), {"--mca", word, "2"});
-  words.insert(words.end(), {"--mca", "oob_tcp_keepalive_probes", "3"});
+  words.insert(words.end(), {"--mca", "oob_tcp_keepalive_probes", "3", "-x", asks_for_code});
   std::istringstream given(more);
   for (std::string word; given >> word;) words.push_back(word);
   for (std::string& word : own_words()) words.push_back(std::move(word));
@@ -71,7 +76,8 @@ class Listener {
     if (!line_.empty()) end_line();
   }
 
-  bool has_told() const { return has_told_; }  // a rank has said what is wrong
+  bool has_told() const { return has_told_; }        // a rank has said what is wrong
+  std::optional<int> code() const { return code_; }  // of the first that left
   const std::optional<std::string>& killed() const { return killed_; }
   const std::string& first_words() const { return first_words_; }
 
@@ -80,6 +86,10 @@ class Listener {
     const std::string line = std::exchange(line_, {});
     if (line.starts_with("----------")) {
       in_paragraph_ = !in_paragraph_;
+      return;
+    }
+    if (line.starts_with(code_mark)) {
+      if (!code_) code_ = std::atoi(line.c_str() + code_mark.size());
       return;
     }
     // "[host:42] …" and "[host][[…": what goes wrong inside MPI once a rank is gone. Nor does
@@ -104,6 +114,7 @@ class Listener {
   std::string line_, first_words_;
   bool in_paragraph_ = false, has_told_ = false;
   std::optional<std::string> killed_;
+  std::optional<int> code_;
 };
 
 class Job {
@@ -161,6 +172,7 @@ class Job {
     // Whoever starts this as root means it.
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    ::setenv(asks_for_code, "1", 1);
     ::execvp(arguments[0], arguments.data());
     ::_exit(127);
   }
@@ -194,11 +206,11 @@ class Deadlines {
 
 void tell_end(const Listener& listener, int status, bool interrupted) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && !interrupted) return;
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  const bool is_ours = code == 1 || code == 2 || code == 3 || code == 77;
-  if (listener.has_told()) throw ToldElsewhere(is_ours && !listener.killed() ? code : 3);
+  if (listener.has_told()) throw ToldElsewhere(listener.code().value_or(3));
   if (interrupted) throw DeviceError("stopped before the end");
   if (listener.killed()) throw DeviceError(*listener.killed());
+  if (listener.code()) throw ToldElsewhere(*listener.code());
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (code == 127)
     throw NothingToRunOn("mpirun cannot be started; install openmpi-bin, or leave --processes out");
   throw DeviceError(
@@ -207,6 +219,11 @@ void tell_end(const Listener& listener, int status, bool interrupted) {
 }
 
 }  // namespace
+
+void tell_launcher(int exit_code) {
+  if (exit_code != 0 && is_a_process() && std::getenv(asks_for_code) != nullptr)
+    fmt::print(stderr, "{}{}\n", code_mark, exit_code);
+}
 
 bool start_under_mpirun(std::size_t processes, const std::string& more_words) {
   if (is_a_process()) return false;

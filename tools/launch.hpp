@@ -11,4 +11,7 @@ namespace rehearse {
 /// throws ToldElsewhere where they have said why not, DeviceError where they could not.
 bool start_under_mpirun(std::size_t processes, const std::string& more_words);
 
+/// What a process of start_under_mpirun says of itself before it leaves.
+void tell_launcher(int exit_code);
+
 }  // namespace rehearse

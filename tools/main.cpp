@@ -19,6 +19,7 @@
 #include "sim/told_elsewhere.hpp"
 #include "tools/commands.hpp"
 #include "tools/host_ranks.hpp"
+#include "tools/launch.hpp"
 #include "tools/version.hpp"
 
 namespace rehearse {
@@ -105,6 +106,10 @@ int report(std::string_view message, int exit_code) {
   return exit_code;
 }
 
+// mpirun hands on the code of whoever leaves first, and that is to be the process that tells why;
+// it then ends the others in their sleep.
+void wait_for_the_teller() { std::this_thread::sleep_for(std::chrono::seconds(3)); }
+
 int run(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
@@ -112,10 +117,10 @@ int run(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
   } catch (const ToldElsewhere& error) {
+    if (is_a_process()) wait_for_the_teller();
     return error.exit_code;
   } catch (const InputError& error) {
-    // Processes find the same mistake; the first tells, and mpirun ends the others meanwhile.
-    if (is_another_process()) std::this_thread::sleep_for(std::chrono::seconds(3));
+    if (is_another_process()) wait_for_the_teller();  // processes find the same mistake
     for (const Problem& problem : error.problems()) fmt::print(stderr, "{}\n", to_string(problem));
     return exit_bad_input;
   } catch (const CheckFailed& error) {
@@ -179,5 +184,7 @@ int main(int argc, char** argv) {
   add_validate_command(app);
   add_doctor_command(app);
   app.footer(examples);  // after the commands: each would inherit it
-  return finish(run(app, argc, argv));
+  const int exit_code = finish(run(app, argc, argv));
+  tell_launcher(exit_code);
+  return exit_code;
 }

@@ -143,6 +143,22 @@ def processes(rehearse, folder):
     job.end(["rank 0 "], code=128 + signal.SIGKILL)
 
 
+def mpirun_dies(rehearse, folder):
+    """mpirun ends by a signal when asked to end twice: the code is still the ranks' own."""
+    place = os.path.join(folder, "dying")
+    os.mkdir(place)
+    with open(os.path.join(place, "mpirun"), "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/bash\n{shutil.which("mpirun")} "$@"\nkill -SEGV $$\n')
+    os.chmod(file.name, 0o755)
+    done = subprocess.run([rehearse, "run", "scenario.toml", "--backend", "host", "--processes",
+                           "3", "--resume", "missing"], cwd=folder, text=True, capture_output=True,
+                          env=dict(ENVIRONMENT, PATH=f"{place}:{ENVIRONMENT['PATH']}"),
+                          check=False)
+    check(done.returncode == 2 and done.stderr.count("\n") == 1 and "missing" in done.stderr,
+          f"mpirun dies: {done.returncode} {done.stderr}")
+    print(f"mpirun dies: {done.stderr.strip()}", flush=True)
+
+
 def threads(rehearse, folder):
     job = Job(rehearse, folder, "threads", 0)
     os.kill(job.process.pid, signal.SIGINT)
@@ -218,6 +234,7 @@ def main():
         tiny_disk(rehearse, folder)
         if shutil.which("mpirun"):
             processes(rehearse, folder)
+            mpirun_dies(rehearse, folder)
         else:
             print("there is no mpirun: ranks as processes are left out")
     sys.exit(1 if failures else 0)
