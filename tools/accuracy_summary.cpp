@@ -20,8 +20,8 @@ const MeasuredRow& measured_row(const AccuracyRow& row, const std::vector<Measur
 // Rows that ask one question of a layout or an algorithm; empty: the row is in no group.
 std::string group_of(const MeasuredRow& row) {
   if (const auto* t = std::get_if<TrainingMeasured>(&row.what))
-    return fmt::format("{}|{}|{}|{}|{}|{}|{}", row.sweep, t->variant, t->model, t->hardware.gpu,
-                       t->gpus, t->global_batch, t->seq_len);
+    return fmt::format("{}|{}|{}|{}|{}|{}", row.sweep, t->model, t->hardware.gpu, t->gpus,
+                       t->global_batch, t->seq_len);
   if (const auto* c = std::get_if<CollectiveMeasured>(&row.what))
     return fmt::format("{}|{}|{}|{}|{}|{}|{}", c->hardware.gpu, c->hardware.nodes,
                        c->hardware.gpus_per_node, c->hardware.fabric, c->hardware.intra,

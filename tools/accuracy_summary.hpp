@@ -26,7 +26,7 @@ struct AccuracySummary {
   std::size_t unbuilt = 0;
   double mape = 0, median_ape = 0, p90_ape = 0;  // shares, not percent
   std::optional<double> spearman;
-  /// Mean over groups of at least three rows with equal model, GPUs, batch, sequence and variant
+  /// Mean over groups of at least three rows with equal model, GPUs, batch and sequence
   /// (collectives: equal machine, collective and size), weighted by their rows.
   std::optional<double> spearman_within_groups;
   MemoryMatrix memory;
