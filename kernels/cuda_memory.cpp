@@ -6,33 +6,10 @@
 #include <algorithm>
 
 #include "kernels/cuda_try.hpp"
+#include "kernels/program_slices.hpp"
 #include "sim/assert.hpp"
 
 namespace rehearse {
-
-namespace {
-
-template <class See>
-void for_each_slice(const Program& program, const Program::Op& op, See see) {
-  if (op.kind == WorkKind::compute) {
-    for (const Access& access : program.accesses(op)) see(op.rank, access.slice);
-  } else if (op.kind == WorkKind::transfer) {
-    const Transfer& work = program.transfer(op);
-    const Connection& way = program[work.connection];
-    using Shape = Connection::Shape;
-    if (way.shape != Shape::switch_reduce) see(way.source, work.source());
-    if (way.shape != Shape::multicast) see(way.target, work.target());
-    for (const Rank other : way.others)
-      see(other, way.shape == Shape::multicast ? work.target() : work.source());
-  } else if (op.kind == WorkKind::collective) {
-    for (const Rank rank : program.collective(op).group) {
-      see(rank, program.collective(op).data);
-      see(rank, program.collective(op).result);
-    }
-  }
-}
-
-}  // namespace
 
 CudaMemory::CudaMemory(const Program& program, std::vector<int> device_of,
                        std::span<const Place> more)

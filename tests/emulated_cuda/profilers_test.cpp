@@ -1,9 +1,6 @@
 // What profilers see: ranges of NVTX with the names that our own traces have, read by a listener
 // that NVTX loads as it loads Nsight; and times by CUPTI's records, from a library in CUPTI's
 // place.
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -11,6 +8,7 @@
 #include "sim/error.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/equivalence/lossless_rows.hpp"
+#include "tests/support/own_folder.hpp"
 #include "tests/support/shell.hpp"
 #include "tools/cuda_places.hpp"
 
@@ -30,32 +28,20 @@ dtype = "fp32"
 optimizer = "sgd"
 )";
 
-class Profilers : public testing::Test {
+class Profilers : public OwnFolder {
  protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::path(testing::TempDir()) /
-        (std::string("profilers_") + testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "scenario.toml") << scenario;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  Profilers() { write("scenario.toml", scenario); }
   std::string run() const {
     return "REHEARSE_EMULATED='devices=2' " REHEARSE_EMULATED_BINARY " run " +
            path("scenario.toml") + " --backend cuda --steps 2 --trace " + path("trace.json") + " ";
   }
   std::vector<nlohmann::json> slices() const {
-    std::ifstream file(path("trace.json"));
-    const nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
+    const nlohmann::json all = read_json("trace.json");
     std::vector<nlohmann::json> found;
     for (const auto& event : all["traceEvents"])
       if (event["ph"] == "X") found.push_back(event);
     return found;
   }
-
- private:
-  std::filesystem::path folder_;
 };
 
 #ifdef REHEARSE_NVTX_LISTENER

@@ -2,11 +2,9 @@
 // emulated GPUs: losses as on the host, a profile that predict takes, and faults as one line with
 // exit code 3 and nothing left behind (that would be exit code 99).
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/support/own_folder.hpp"
 #include "tests/support/places.hpp"
 #include "tests/support/shell.hpp"
 
@@ -44,29 +42,22 @@ bandwidth = "4GB/s"
 latency = "2us"
 )";
 
-class CudaCommands : public testing::Test {
+class CudaCommands : public OwnFolder {
  protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::path(testing::TempDir()) /
-        (std::string("cuda_") + testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "scenario.toml") << scenario;
-    std::ofstream(folder_ / "machine.toml") << machine;
+  CudaCommands() {
+    write("scenario.toml", scenario);
+    write("machine.toml", machine);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::vector<double> losses(const std::string& backend, const std::string& how = " --steps 3",
                              const std::string& environment = "") const {
     const Outcome done = shell(environment + "REHEARSE_EMULATED='devices=2' " + program(backend) +
                                " run " + path("scenario.toml") + " --backend " + backend + how +
                                " --json " + path("out.json"));
     EXPECT_EQ(done.exit_code, 0) << done.text;
-    std::ifstream file(path("out.json"));
-    const nlohmann::json read = nlohmann::json::parse(file, nullptr, false);
-    EXPECT_EQ(read["backend"], backend);
+    const nlohmann::json told = read_json("out.json");
+    EXPECT_EQ(told["backend"], backend);
     std::vector<double> found;
-    for (const auto& step : read["steps"]) found.push_back(step["loss"]);
+    for (const auto& step : told["steps"]) found.push_back(step["loss"]);
     return found;
   }
   static std::string program(const std::string& backend) {
@@ -87,8 +78,6 @@ class CudaCommands : public testing::Test {
       if (!line.starts_with("emulated CUDA: ") && !line.starts_with("==")) ++told;
     EXPECT_EQ(told, 1u) << done.text;
   }
-
-  std::filesystem::path folder_;
 };
 
 TEST_F(CudaCommands, RunHasTheLossesOfTheHost) {
@@ -109,7 +98,7 @@ TEST_F(CudaCommands, RunWithDropout) {
   text.replace(text.find(mlp), mlp.size(),
                "model_type = \"gpt2\"\nn_embd = 16\nn_layer = 1\nn_head = 2\n"
                "vocab_size = 32\nn_positions = 8\n");
-  std::ofstream(path("scenario.toml")) << text << "seq_length = 8\ndropout = 0.2\n";
+  write("scenario.toml", text + "seq_length = 8\ndropout = 0.2\n");
   const std::vector<double> wanted = losses("host", " --steps 2"),
                             got = losses("cuda", " --steps 2");
   ASSERT_EQ(got.size(), 2u);
@@ -189,8 +178,7 @@ TEST_F(CudaCommands, CalibrateWritesAProfileThatPredictTakes) {
                              "--largest 8KiB --cluster " +
                              path("machine.toml") + " -o " + path("profile.toml"));
   ASSERT_EQ(done.exit_code, 0) << done.text;
-  std::ifstream file(path("profile.toml"));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = read("profile.toml");
   for (const char* what : {"launch_overhead", "memory_efficiency", "communication_share", "tf32",
                            "bf16", "16x16x16 fp8", "at once", "LL128", "our all_reduce ring"})
     EXPECT_NE(text.find(what), std::string::npos) << what << "\n" << text;

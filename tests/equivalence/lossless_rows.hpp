@@ -4,13 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "tests/equivalence/trainings.hpp"
+#include "tests/support/places.hpp"
 
 namespace rehearse {
 
@@ -89,11 +89,8 @@ inline Change recompute(Recompute how) {
 // In PyTorch's notation, with the backward pass of one micro-batch in halves.
 inline Change written_schedule() {
   return [](Scenario& s) {
-    const std::string file = testing::TempDir() + "rehearse_equivalence_schedule.csv";
-    std::ofstream{file} << "0F0,0F1,0F2,,0B0,0F3,0B1,0B2,0B3\n"
-                           ",1F0,1F1,1B0,1I1,1W1,1F2,1B2,1F3,1B3\n";
     s.parallelism.pipeline = 2;
-    s.parallelism.schedule_csv = file;
+    s.parallelism.schedule_csv = REHEARSE_SOURCE_DIR "/tests/equivalence/schedule.csv";
   };
 }
 inline Change in_parts() {

@@ -1,13 +1,8 @@
 // `bench --backend host`, `run`, `compare` and `calibrate` as scripts see them.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
 #include "tests/support/host_machine.hpp"
+#include "tests/support/own_folder.hpp"
 #include "tests/support/shell.hpp"
 
 namespace rehearse {
@@ -28,23 +23,12 @@ optimizer = "sgd"
 
 Outcome run_it(const std::string& words) { return shell("$R " + words); }
 
-class HostCommands : public testing::Test {
+class HostCommands : public OwnFolder {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "scenario.toml") << scenario;
-    std::ofstream(folder_ / "machine.toml") << host_machine(2);
+  HostCommands() {
+    write("scenario.toml", scenario);
+    write("machine.toml", host_machine(2));
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  nlohmann::json read_json(const std::string& name) const {
-    std::ifstream file(folder_ / name);
-    return nlohmann::json::parse(file, nullptr, false);
-  }
-
-  std::filesystem::path folder_;
 };
 
 TEST_F(HostCommands, BenchMeasuresAndFindsNothingWrong) {
@@ -141,7 +125,7 @@ TEST_F(HostCommands, WithoutAGpuThereIsNothingToRunOn) {
     EXPECT_EQ(done.exit_code, 77) << words;
     EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << done.text;
   }
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "profile.toml"));
+  EXPECT_FALSE(std::filesystem::exists(path("profile.toml")));
 }
 
 TEST_F(HostCommands, MistakesAreOneLine) {

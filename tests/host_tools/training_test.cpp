@@ -1,13 +1,7 @@
 // A training stopped and resumed, and run by threads and by processes: the same bits. A checkpoint
 // holds every bit that outlasts a step, so two files are compared.
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
-
 #include "tests/support/host_machine.hpp"
+#include "tests/support/own_folder.hpp"
 #include "tests/support/shell.hpp"
 
 namespace rehearse {
@@ -46,45 +40,32 @@ dtype = "fp32"
 optimizer = "momentum"
 )";
 
-class HostTrainings : public testing::Test {
+class HostTrainings : public OwnFolder {
  protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::path(testing::TempDir()) /
-        (std::string("training_") + testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "machine.toml") << host_machine(4);
-    std::ofstream(folder_ / "llama.toml") << llama;
-    std::ofstream(folder_ / "mlp.toml") << mlp;
+  HostTrainings() {
+    write("machine.toml", host_machine(4));
+    write("llama.toml", llama);
+    write("mlp.toml", mlp);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   Outcome run(const std::string& words) const {
-    return shell("cd " + folder_.string() + " && $R run " + words + " --backend host --quiet");
+    return shell("cd " + folder().string() + " && $R run " + words + " --backend host --quiet");
   }
   void expect_run(const std::string& words) const {
     const Outcome done = run(words);
     EXPECT_EQ(done.exit_code, 0) << words << "\n" << done.text;
   }
-  std::string bytes(const std::string& name) const {
-    std::ifstream file(folder_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
   static bool has_mpirun() { return shell("command -v mpirun >/dev/null").exit_code == 0; }
-
-  std::filesystem::path folder_;
 };
 
 TEST_F(HostTrainings, GoOnWithTheSameBits) {
   expect_run("mlp.toml --steps 20 --checkpoint whole --json whole.json");
   expect_run("mlp.toml --steps 10 --checkpoint half");
   expect_run("mlp.toml --steps 10 --resume half --checkpoint rest --json rest.json");
-  ASSERT_FALSE(bytes("whole").empty());
-  EXPECT_TRUE(bytes("whole") == bytes("rest"));
-  EXPECT_FALSE(bytes("half") == bytes("rest"));
-  const auto steps = [&](const std::string& name) {
-    return nlohmann::json::parse(bytes(name), nullptr, false)["steps"];
-  };
+  ASSERT_FALSE(read("whole").empty());
+  EXPECT_TRUE(read("whole") == read("rest"));
+  EXPECT_FALSE(read("half") == read("rest"));
+  const auto steps = [&](const std::string& name) { return read_json(name)["steps"]; };
   const nlohmann::json all = steps("whole.json"), last = steps("rest.json");
   ASSERT_EQ(last.size(), 10u);
   for (std::size_t i = 0; i < last.size(); ++i) {
@@ -104,9 +85,9 @@ TEST_F(HostTrainings, ScaleTheirLossInFp16) {
   const Outcome told = run(fp16 + "--steps 8 --resume half --checkpoint rest");
   EXPECT_EQ(told.exit_code, 0) << told.text;
   EXPECT_NE(told.text.find("  scale "), std::string::npos) << told.text;
-  ASSERT_FALSE(bytes("whole").empty());
-  EXPECT_TRUE(bytes("whole") == bytes("rest"));
-  const auto all = nlohmann::json::parse(bytes("whole.json"), nullptr, false);
+  ASSERT_FALSE(read("whole").empty());
+  EXPECT_TRUE(read("whole") == read("rest"));
+  const auto all = read_json("whole.json");
   EXPECT_EQ(all["learning_rate"], 0.04);
   EXPECT_EQ(all["seed"], 5);
   const nlohmann::json& steps = all["steps"];
@@ -143,8 +124,8 @@ TEST_F(HostTrainings, AreTheSameWithThreadsAndProcesses) {
     expect_run(words + " --steps 3 --checkpoint threads");
     expect_run(words + " --steps 2 --processes 4 --checkpoint first");
     expect_run(words + " --steps 1 --processes 4 --resume first --checkpoint processes");
-    EXPECT_FALSE(bytes("threads").empty()) << words;
-    EXPECT_TRUE(bytes("threads") == bytes("processes")) << words;
+    EXPECT_FALSE(read("threads").empty()) << words;
+    EXPECT_TRUE(read("threads") == read("processes")) << words;
   }
 }
 
@@ -156,7 +137,7 @@ TEST_F(HostTrainings, AreNearWithTheCollectivesOfMpi) {
 #endif
   const auto losses = [&](const std::string& name) {
     std::vector<double> list;
-    const nlohmann::json told = nlohmann::json::parse(bytes(name), nullptr, false);
+    const nlohmann::json told = read_json(name);
     for (const auto& step : told["steps"]) list.push_back(step["loss"]);
     return list;
   };
@@ -166,7 +147,7 @@ TEST_F(HostTrainings, AreNearWithTheCollectivesOfMpi) {
   ASSERT_EQ(own.size(), 5u);
   ASSERT_EQ(mpi.size(), 5u);
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(mpi[i], own[i], 1e-5 * own[i]);
-  EXPECT_NE(bytes("mpi").find("collectives of MPI"), std::string::npos);
+  EXPECT_NE(read("mpi").find("collectives of MPI"), std::string::npos);
 }
 
 TEST_F(HostTrainings, RefuseWhatIsNotTheirs) {
@@ -182,7 +163,7 @@ TEST_F(HostTrainings, RefuseWhatIsNotTheirs) {
     EXPECT_EQ(done.exit_code, 2) << words << "\n" << done.text;
     EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << words << done.text;
   }
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "other"));
+  EXPECT_FALSE(std::filesystem::exists(path("other")));
 }
 
 }  // namespace
