@@ -33,7 +33,8 @@ struct CollectivePlan {
   struct Pipeline {
     std::size_t depth = 0;   // hops that a piece travels; 0: nothing is pipelined
     std::size_t shares = 1;  // ways that split the data
-    std::size_t chunks = 1;  // of the library's, of which a piece is made (Library::piece)
+    std::size_t chunks = 1;  // of the library's shortest, of which a piece is made (Library::piece)
+    bool is_fixed = false;   // else NCCL makes pieces longer where the data are many
   };
 
   Pattern pattern;

@@ -269,7 +269,8 @@ CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
                      2 * ways * stages->levels[low].groups.size()};
   if (pipelined) {
     plan.pipeline.depth += 2;
-    plan.pipeline.chunks = stages->levels[low].groups.size();
+    plan.pipeline.chunks = chunks_in_switch * stages->levels[low].groups.size();
+    plan.pipeline.is_fixed = true;
   }
   plan.paced = hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch;
   plan.rounds = [top = hierarchy.top,

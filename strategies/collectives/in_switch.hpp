@@ -17,6 +17,10 @@ struct SwitchGroup {
 
 enum class SwitchPart : std::uint8_t { all_reduce, reduce_scatter, all_gather };
 
+/// Of the library's shortest, in a piece of each rank's chunk: 128 KiB where those are 32 (NCCL's
+/// nvlsChunkSize).
+inline constexpr std::size_t chunks_in_switch = 4;
+
 /// Adds what `part` needs, on two lanes from `on.lane` on.
 void declare_switch(Pattern& pattern, SwitchGroup& group, SwitchPart part, LaneTag on,
                     const Connection& like);

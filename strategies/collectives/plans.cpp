@@ -295,7 +295,7 @@ CollectivePlan plan_in_switch(const CollectiveShape& shape, Routing& routing) {
   // One rank has nothing to add and nobody to copy to.
   if (shape.group.size() > 1) declare_switch(plan.pattern, *group, part, {}, Connection{});
   plan.paced = true;
-  plan.pipeline = {2, shape.group.size(), shape.group.size()};
+  plan.pipeline = {2, shape.group.size(), chunks_in_switch * shape.group.size(), true};
   plan.emit = [group](Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
                       std::size_t) {
     emit_switch(out, {group.get(), 1}, {&buffers.data, 1}, pieces);

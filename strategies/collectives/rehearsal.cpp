@@ -108,6 +108,17 @@ void limit_ll(CollectivePlan& plan, const CollectiveShape& shape, const Topology
                          protocol.payload / channels};
 }
 
+// How many of the shortest make a chunk of NCCL's, where a way of `depth` hops is to be filled and
+// the data are so many of the shortest: 512 KiB on each channel, halved down to 32 KiB while they
+// are fewer than fill it (NCCL 2.19 enqueue.cc, computeColl for trees).
+double chunk_of(double number, double depth) {
+  constexpr struct { double times, shortest; } halvings[] = {{8, 4}, {4, 2}, {1, 1}};
+  double chunk = 16;
+  for (const auto& [times, shortest] : halvings)
+    while (number / chunk < times * depth && chunk > shortest) chunk /= 2;
+  return chunk;
+}
+
 }  // namespace
 
 CollectiveBuffers buffers_for(Bytes size) {
@@ -153,9 +164,12 @@ std::size_t CollectiveRehearsal::pieces(Bytes size, std::uint16_t protocol) cons
       topology_.protocols.empty() ||
       (protocol < topology_.protocols.size() && topology_.protocols[protocol].name == "simple");
   if (topology_.library.piece > Bytes{0} && is_simple) {
-    const std::int64_t piece =
-        topology_.library.piece.count() * static_cast<std::int64_t>(plan_.pipeline.chunks);
-    most = std::clamp(static_cast<double>(size.count()) / static_cast<double>(piece), 1.0, most);
+    const double shortest = static_cast<double>(topology_.library.piece.count()) *
+                            static_cast<double>(plan_.pipeline.chunks);
+    const double number = static_cast<double>(size.count()) / shortest;
+    const bool is_fixed = plan_.pipeline.is_fixed || topology_.library.name.empty();
+    most =
+        std::clamp(std::ceil(is_fixed ? number : number / chunk_of(number, depth / 2)), 1.0, most);
   }
   const double share =
       static_cast<double>(size.count()) / static_cast<double>(plan_.pipeline.shares);

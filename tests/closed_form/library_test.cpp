@@ -152,6 +152,20 @@ TEST(Library, NvlsTreeTakesItsSlowestLevel) {
             run_simple("nvls_tree", machine, 64_MiB, Detail::transfers));
 }
 
+// Chunks of a tree get longer with the data, and no size is sent in so few that it takes longer
+// than twice as much.
+TEST(Library, MoreBytesTakeNoLessTime) {
+  for (const char* name : {"dgx-1", "dgx-a100", "mi300x-8", "v100-pcie-8"}) {
+    const Topology machine = load_cluster(name, {8, std::nullopt});
+    Time before{};
+    for (Bytes data = 16_KiB; data <= 256_MiB; data = data + data) {
+      const Time now = run_simple("tree", machine, data, Detail::folded);
+      EXPECT_GE(now, before) << name << ", " << data.count() << " bytes";
+      before = now;
+    }
+  }
+}
+
 // Eight rings over two nodes of eight GPUs, every pair joined: each link carries one of them.
 TEST(Library, RingsShareAFullMeshEvenly) {
   const Topology machine = load_cluster("mi300x-8", {2, std::nullopt});

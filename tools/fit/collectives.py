@@ -36,7 +36,7 @@ PARAMETERS = [
     ("protocol.simple.network_overhead", 8.5, 1.0),
     ("protocol.ll.payload", 0.5, 1.0),  # NCCL device.h
     ("protocol.ll128.payload", 0.9375, 1.0),
-    ("piece", 1024.0, 0.3),  # NCCL enqueue.cc: chunks of 64 KiB on 16 channels
+    ("piece", 512.0, 0.3),  # NCCL enqueue.cc: the shortest chunk, 32 KiB, on 16 channels
     ("ll_rate", 1.0, 0.3),  # NCCL's own
     ("medium.nvlink2.efficiency", 0.8, 0.5),  # NCCL topo.h: 20 of 25 GB/s
     ("medium.nvlink3.efficiency", 0.8, 0.5),  # the same
