@@ -120,13 +120,18 @@ void expect_side_by_side(std::size_t processors) {
   HostExecutor executor(memory, {.compute = HostCompute::paced,
                                  .pace = modelled_pace(program, machine, Roofline{}),
                                  .processors = processors});
-  const Timeline timeline = executor.run(program);
-  expect_possible(program, timeline);
-  for (const Timeline::Span& span : timeline.spans) EXPECT_GE(span.end - span.begin, each);
-  EXPECT_GE(timeline.makespan, 2 * each);
-  EXPECT_LT(timeline.spans[1].begin, timeline.spans[0].end);
-  EXPECT_LT(timeline.spans[4].begin, timeline.spans[0].end);
-  EXPECT_GE(timeline.spans[3].begin, timeline.spans[2].end);
+  // A busy machine may let a thread begin late: not every time.
+  bool are_side_by_side = false;
+  for (int tries = 0; !are_side_by_side && tries < 100; ++tries) {
+    const Timeline timeline = executor.run(program);
+    expect_possible(program, timeline);
+    for (const Timeline::Span& span : timeline.spans) EXPECT_GE(span.end - span.begin, each);
+    EXPECT_GE(timeline.makespan, 2 * each);
+    EXPECT_GE(timeline.spans[3].begin, timeline.spans[2].end);
+    are_side_by_side = timeline.spans[1].begin < timeline.spans[0].end &&
+                       timeline.spans[4].begin < timeline.spans[0].end;
+  }
+  EXPECT_TRUE(are_side_by_side);
 }
 
 TEST(HostExecutor, PacedComputesWaitSideBySide) { expect_side_by_side(2); }
