@@ -1,4 +1,5 @@
-// The bits of a double, for hashes and keys: std::bit_cast, which the lab's libc++ has not.
+// For hashes and keys: the bits of a double (std::bit_cast, which the lab's libc++ has not), and
+// bits mixed.
 #pragma once
 
 #include <cstdint>
@@ -12,5 +13,14 @@ inline std::uint64_t bits_of(double value) {
   std::memcpy(&bits, &value, sizeof bits);
   return bits;
 }
+
+/// splitmix64's finaliser (Steele, Lea and Flood 2014): every input bit reaches every output bit.
+constexpr std::uint64_t mixed(std::uint64_t bits) {
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
+  return bits ^ (bits >> 31);
+}
+/// From one state to the next.
+inline constexpr std::uint64_t mixing_step = 0x9e3779b97f4a7c15u;
 
 }  // namespace rehearse

@@ -14,6 +14,7 @@
 
 #include "sim/decimal.hpp"
 #include "sim/error.hpp"
+#include "sim/trimmed.hpp"
 
 namespace rehearse {
 
@@ -88,12 +89,6 @@ struct Number {
   double value;
   std::string_view rest;
 };
-
-std::string_view trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
 
 // Long texts are cut in messages: an error stays one readable line.
 std::string quoted(std::string_view text) {

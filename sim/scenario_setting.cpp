@@ -8,17 +8,12 @@
 
 #include "sim/assert.hpp"
 #include "sim/scenario_cluster.hpp"
+#include "sim/trimmed.hpp"
 #include "topology/text_file.hpp"
 
 namespace rehearse {
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 // What TOML understands; else the text itself: `bf16` and `2.50 USD` need no quotes on a command
 // line.

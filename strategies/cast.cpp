@@ -6,18 +6,15 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "sim/bits.hpp"
+
 namespace rehearse {
 
 namespace {
 
 using Colour = std::uint64_t;
 
-Colour mix(Colour value) {  // splitmix64: Steele, Lea and Flood 2014
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
+Colour mix(Colour value) { return mixed(value + mixing_step); }
 /// Of an ordered pair. Sums of these are the colour of a set, whatever its order.
 Colour mix(Colour a, Colour b) { return mix(mix(a) + b); }
 

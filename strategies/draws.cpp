@@ -5,17 +5,13 @@
 #include <numbers>
 
 #include "sim/assert.hpp"
+#include "sim/bits.hpp"
 
 namespace rehearse {
 
 namespace {
 
-std::uint64_t mix(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
+std::uint64_t next(std::uint64_t bits) { return mixed(bits + mixing_step); }
 
 // Marsaglia and Tsang 2000, of mean `shape`; below 1 by the gamma of one more.
 double gamma_draw(double shape, const DrawAt& at) {
@@ -34,9 +30,9 @@ double gamma_draw(double shape, const DrawAt& at) {
 }  // namespace
 
 double uniform_draw(const DrawAt& at, std::uint64_t again) {
-  std::uint64_t bits = mix(at.seed);
+  std::uint64_t bits = next(at.seed);
   for (const std::uint64_t part : {static_cast<std::uint64_t>(at.what), at.who, at.number, again})
-    bits = mix(bits ^ mix(part));
+    bits = next(bits ^ next(part));
   return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53;
 }
 

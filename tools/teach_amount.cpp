@@ -12,6 +12,7 @@
 
 #include "sim/decimal.hpp"
 #include "sim/error.hpp"
+#include "sim/trimmed.hpp"
 #include "tools/chart.hpp"
 
 namespace rehearse {
@@ -126,12 +127,6 @@ Amount sum(Amount a, Amount b, double sign) {
     throw InputError(fmt::format("{} and {} cannot be added", dimension_words(a.dimensions),
                                  dimension_words(b.dimensions)));
   return {a.value + sign * b.value, a.dimensions};
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
-  return text;
 }
 
 }  // namespace

@@ -16,13 +16,7 @@ namespace {
 
 using Colour = std::uint64_t;
 
-// splitmix64's finaliser: every input bit reaches every output bit.
-constexpr Colour mix(Colour x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-constexpr Colour join(Colour a, Colour b) { return mix(a + 0x9e3779b97f4a7c15u + mix(b)); }
+constexpr Colour join(Colour a, Colour b) { return mixed(a + mixing_step + mixed(b)); }
 
 std::size_t distinct(const std::vector<Colour>& colours) {
   return std::unordered_set<Colour>(colours.begin(), colours.end()).size();
@@ -190,11 +184,11 @@ class Refinement {
       }
       Colour colour = join(fixed_[h], mates[lanes.of[h]]);
       Colour ends = 0, followed = 0, shared = 0;
-      if (stage > 0) for_each_end(hop.connection, [&](Rank r) { ends += mix(past[index(r)]); });
+      if (stage > 0) for_each_end(hop.connection, [&](Rank r) { ends += mixed(past[index(r)]); });
       for (const HopId follows : hop.follows)
         if (follows != no_hop && !races_alone(h, enter_together))
-          followed += mix(order_.circular[h] ? before_[index(follows)] : hops[index(follows)]);
-      for (const std::uint32_t link : shorts_of(h)) shared += mix(links[link]);
+          followed += mixed(order_.circular[h] ? before_[index(follows)] : hops[index(follows)]);
+      for (const std::uint32_t link : shorts_of(h)) shared += mixed(links[link]);
       colour = join(join(colour, ends), join(followed, shared));
       hops[h] = join(before_[h], colour);  // only ever finer
       if (staged_)
@@ -202,7 +196,7 @@ class Refinement {
           const Colour part = r == hop.connection.source ? 1 : r == hop.connection.target ? 2 : 3;
           present[index(r)] += join(hops[h], part);
         });
-      for (const std::uint32_t link : shorts_of(h)) link_sum[link] += mix(hops[h]);
+      for (const std::uint32_t link : shorts_of(h)) link_sum[link] += mixed(hops[h]);
     }
     for (std::size_t l = 0; l < links.size(); ++l) links[l] = join(links[l], link_sum[l]);
   }
@@ -247,7 +241,7 @@ std::vector<Colour> places(const Topology& topology) {
 std::vector<HopId> stand_ins(const Pattern& pattern, const Refinement& colours) {
   std::vector<Colour> lane_colours(colours.lanes.size.size());
   for (std::size_t h = 0; h < pattern.hops.size(); ++h)
-    lane_colours[colours.lanes.of[h]] += mix(colours.hops[h]);
+    lane_colours[colours.lanes.of[h]] += mixed(colours.hops[h]);
   std::unordered_map<Colour, std::uint32_t> standing_lane;
   std::unordered_map<Colour, HopId> kept;
   for (std::size_t h = 0; h < pattern.hops.size(); ++h) {

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "sim/error.hpp"
+#include "sim/trimmed.hpp"
 #include "topology/text_file.hpp"
 
 namespace rehearse {
@@ -17,12 +18,6 @@ constexpr std::array<std::string_view, csv_words> spelled{
     "F",      "B",           "I",           "W",       "SEND_F",  "RECV_F",      "SEND_B",
     "RECV_B", "WAIT_SEND_F", "WAIT_SEND_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD",
 };
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view space = " \t\r";
-  const std::size_t begin = std::min(text.find_first_not_of(space), text.size());
-  return text.substr(begin, text.find_last_not_of(space) + 1 - begin);
-}
 
 bool is_digit(char c) { return '0' <= c && c <= '9'; }
 
