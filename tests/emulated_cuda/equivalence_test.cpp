@@ -8,6 +8,7 @@
 
 #include "kernels/cuda_executor.hpp"
 #include "tests/emulated_cuda/machine.hpp"
+#include "tests/emulated_cuda/sparing.hpp"
 #include "tests/equivalence/lossless_rows.hpp"
 #include "tests/equivalence/plain_training.hpp"
 #include "tools/cuda_places.hpp"
@@ -16,13 +17,6 @@ namespace rehearse {
 namespace {
 
 constexpr std::uint64_t seeds = 20;
-// Fibers are ten times slower there: a third of the machines, and a quarter of the transformers.
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool is_sanitized = true;
-#else
-constexpr bool is_sanitized = false;
-#endif
-
 bool all_seeds() { return std::getenv("REHEARSE_ALL_SEEDS") != nullptr; }
 
 // Ranks beyond the devices share them.
@@ -93,7 +87,7 @@ class CudaEquivalence : public testing::TestWithParam<Row> {};
 TEST_P(CudaEquivalence, LeavesWhatTheInterpreterLeaves) {
   // Another place in the circle of seeds for each combination.
   const std::uint64_t place = std::hash<std::string>{}(GetParam().name);
-  if (is_sanitized && GetParam().model != Model::mlp && place % 4 > 0)
+  if (is_sparing() && GetParam().model != Model::mlp && place % 4 > 0)
     GTEST_SKIP() << "slow under the sanitizer; runs without";
   SmallTraining training = training_of(GetParam());
   const TrainingResult wanted = train(training, 1);
@@ -101,8 +95,8 @@ TEST_P(CudaEquivalence, LeavesWhatTheInterpreterLeaves) {
                          GetParam().name == "mlp_dp8_sgd";
   std::uint64_t seed = place % seeds;
   for (const std::size_t devices : {2, 4, 8}) {
-    if (is_sanitized && devices != std::size_t{2} << place % 3) continue;
-    const std::uint64_t count = all_seeds() || (is_chosen && !is_sanitized) ? seeds : 1;
+    if (is_sparing() && devices != std::size_t{2} << place % 3) continue;
+    const std::uint64_t count = all_seeds() || (is_chosen && !is_sparing()) ? seeds : 1;
     for (std::uint64_t i = 0; i < count && !HasFailure(); ++i)
       expect_same(training, 1, devices, 1 + (seed++ % seeds), wanted);
   }
@@ -234,7 +228,7 @@ class CudaMixed : public testing::TestWithParam<Row> {};
 
 TEST_P(CudaMixed, LeavesWhatTheInterpreterLeaves) {
   const std::uint64_t place = std::hash<std::string>{}(GetParam().name);
-  if (is_sanitized && GetParam().model != Model::mlp && place % 4 > 0)
+  if (is_sparing() && GetParam().model != Model::mlp && place % 4 > 0)
     GTEST_SKIP() << "slow under the sanitizer; runs without";
   SmallTraining training = training_of(GetParam());
   training.numbers.loss_scale = 0x1p+22;

@@ -5,17 +5,12 @@
 #include "kernels/cuda_executor.hpp"
 #include "sim/error.hpp"
 #include "tests/emulated_cuda/machine.hpp"
+#include "tests/emulated_cuda/sparing.hpp"
 #include "tests/equivalence/lossless_rows.hpp"
 #include "tools/cuda_places.hpp"
 
 namespace rehearse {
 namespace {
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool is_sanitized = true;
-#else
-constexpr bool is_sanitized = false;
-#endif
 
 TrainingResult train_on(const SmallTraining& training, std::size_t devices, std::uint64_t seed,
                         bool by_nccl, bool graph) {
@@ -69,7 +64,7 @@ std::vector<Row> graph_rows() {
 class CudaGraphs : public testing::TestWithParam<Row> {};
 
 TEST_P(CudaGraphs, LeaveTheSameBits) {
-  if (is_sanitized && GetParam().model != Model::mlp) GTEST_SKIP() << "slow under the sanitizer";
+  if (is_sparing() && GetParam().model != Model::mlp) GTEST_SKIP() << "slow under the sanitizer";
   const SmallTraining training = training_of(GetParam());
   std::uint64_t seed = std::hash<std::string>{}(GetParam().name) % 100;
   for (const std::size_t devices : {2, 4, 8})

@@ -7,6 +7,7 @@
 #include "sim/error.hpp"
 #include "sim/kernel_list.hpp"
 #include "tests/emulated_cuda/machine.hpp"
+#include "tests/emulated_cuda/sparing.hpp"
 #include "tests/equivalence/server_cases.hpp"
 #include "tools/cuda_places.hpp"
 
@@ -14,12 +15,6 @@ namespace rehearse {
 namespace {
 
 constexpr std::uint64_t seeds = 20;
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool is_sanitized = true;
-#else
-constexpr bool is_sanitized = false;
-#endif
-
 ServerResult run_on_gpus(const SmallTraining& training, const BoundServers& servers,
                          std::size_t devices, std::uint64_t seed) {
   emulated_cuda::reset({.devices = static_cast<int>(devices),
@@ -52,11 +47,11 @@ template <class Check>
 void on_all_machines(const ServerCase& which, Check check) {
   const SmallTraining training = training_of(which);
   const BoundServers servers = bind_servers(training);
-  if (is_sanitized && training.model.name != "mlp") GTEST_SKIP() << "slow under the sanitizer";
+  if (is_sparing() && training.model.name != "mlp") GTEST_SKIP() << "slow under the sanitizer";
   std::uint64_t seed = std::hash<std::string>{}(which.name);
   for (const std::size_t devices : {2, 4, 8}) {
     // Transformers are slow: each on one machine.
-    if ((is_sanitized || training.model.name != "mlp") && devices != training.ranks) continue;
+    if ((is_sparing() || training.model.name != "mlp") && devices != training.ranks) continue;
     ++seed;
     SCOPED_TRACE(std::to_string(training.ranks) + " ranks on " + std::to_string(devices) +
                  " GPUs, seed " + std::to_string(1 + seed % seeds));
@@ -97,7 +92,7 @@ TEST(BoundedGpuServers, KeepTheirBoundInManyOrders) {
   const SmallTraining training = bounded_training();
   const BoundServers servers = bind_servers(training);
   std::set<std::vector<OpId>> orders;
-  for (std::uint64_t seed = 1; seed <= (is_sanitized ? 3 : seeds) && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= (is_sparing() ? 3 : seeds) && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const ServerResult result = run_on_gpus(training, servers, std::size_t{2} << seed % 3, seed);
     expect_replayed(training, servers, result);
