@@ -167,9 +167,9 @@ std::size_t CollectiveRehearsal::pieces(Bytes size, std::uint16_t protocol) cons
     const double shortest = static_cast<double>(topology_.library.piece.count()) *
                             static_cast<double>(plan_.pipeline.chunks);
     const double number = static_cast<double>(size.count()) / shortest;
-    const bool is_fixed = plan_.pipeline.is_fixed || topology_.library.name.empty();
-    most =
-        std::clamp(std::ceil(is_fixed ? number : number / chunk_of(number, depth / 2)), 1.0, most);
+    const double chunks = plan_.pipeline.is_fixed ? number : number / chunk_of(number, depth / 2);
+    // A calibrated length is the least; of a library's chunks the last may be short.
+    most = std::clamp(topology_.library.name.empty() ? number : std::ceil(chunks), 1.0, most);
   }
   const double share =
       static_cast<double>(size.count()) / static_cast<double>(plan_.pipeline.shares);
