@@ -68,6 +68,16 @@ def rank_of(pid):
     return int(found[0].split("=")[1]) if found else 0
 
 
+def seconds_used(pid):
+    """Of processors, by a process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return 1
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Job:
     """A run that would take minutes, once its ranks are at work."""
 
@@ -84,7 +94,10 @@ class Job:
             self.ranks = tree_of(self.process.pid)
             if len(self.ranks) >= ranks:
                 break
-        time.sleep(3)
+        for _ in range(600):  # beyond MPI's own beginning, in which nobody watches over anybody yet
+            time.sleep(0.1)
+            if all(seconds_used(pid) >= 1 for pid in self.ranks or [self.process.pid]):
+                break
         self.ranks.sort(key=rank_of)
         self.begin = time.time()
 
