@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sim/error.hpp"
+#include "sim/quantity_text.hpp"
 #include "sim/scenario_setting.hpp"
 #include "strategies/buckets.hpp"
 #include "strategies/check_scenario.hpp"
@@ -94,8 +95,8 @@ std::vector<Change> single_changes(const Scenario& scenario, const Prediction& p
       if (parallel.zero_stage != stage) changes.add({fmt::format("zero_stage={}", stage)});
     for (const std::int64_t factor : {std::int64_t{4}, std::int64_t{16}})
       if (parallel.overlap_grad_reduce && parallel.zero_stage == 0)
-        changes.add(
-            {fmt::format("bucket_size={}B", factor * bucket_sizes(parallel).others.count())});
+        changes.add({fmt::format("bucket_size={}",
+                                 to_text(Bytes{factor * bucket_sizes(parallel).others.count()}))});
   }
   return changes.take();
 }

@@ -32,7 +32,7 @@ class Run:
             time.sleep(0.1)
             if all(self.rank(host) for host in HOSTS):
                 break
-        time.sleep(3)  # in the middle of it
+        time.sleep(5)  # in the middle of it: on a busy machine MPI takes seconds to begin
         self.begin = time.time()
 
     def rank(self, host):
