@@ -3,6 +3,8 @@
 // really applied, each computed with the parameters that its worker had really read.
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "kernels/host_executor.hpp"
 #include "tests/equivalence/server_cases.hpp"
 
@@ -80,9 +82,14 @@ TEST(ServerTraining, Learns) {
     training.scenario.training.global_batch_size = 32;
     training.numbers.learning_rate = mode == ServerMode::synchronous ? 0.5 : 0.2;
     const BoundServers servers = bind_servers(training);
-    const ServerResult result = run(training, servers, 20);
+    // In which order workers come is the machine's own affair, so one batch says little.
+    const bool is_ordered = mode == ServerMode::synchronous;
+    const ServerResult result = run(training, servers, is_ordered ? 20 : 60);
+    const std::ptrdiff_t last = is_ordered ? 1 : 10;
+    const double loss = std::accumulate(result.losses.end() - last, result.losses.end(), 0.0) /
+                        static_cast<double>(last);
     EXPECT_GT(result.losses.front(), 2.0);
-    EXPECT_LT(result.losses.back(), 1.1) << static_cast<int>(mode);
+    EXPECT_LT(loss, is_ordered ? 1.1 : 0.9) << static_cast<int>(mode);
   }
 }
 
