@@ -20,7 +20,7 @@ constexpr std::uint64_t mixed(std::uint64_t bits) {
   bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
   return bits ^ (bits >> 31);
 }
-/// From one state to the next.
-inline constexpr std::uint64_t mixing_step = 0x9e3779b97f4a7c15u;
+/// The whole of it, which also moves zero.
+constexpr std::uint64_t splitmix(std::uint64_t bits) { return mixed(bits + 0x9e3779b97f4a7c15u); }
 
 }  // namespace rehearse

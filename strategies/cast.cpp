@@ -14,9 +14,8 @@ namespace {
 
 using Colour = std::uint64_t;
 
-Colour mix(Colour value) { return mixed(value + mixing_step); }
 /// Of an ordered pair. Sums of these are the colour of a set, whatever its order.
-Colour mix(Colour a, Colour b) { return mix(mix(a) + b); }
+Colour mix(Colour a, Colour b) { return splitmix(splitmix(a) + b); }
 
 /// One group's collective, or one message.
 struct Flow {
@@ -95,10 +94,10 @@ class Stage {
   }
 
   void start(std::span<const Colour> own) {
-    for (const std::uint32_t place : pipeline_rank_) ranks_.push_back(mix(place));
+    for (const std::uint32_t place : pipeline_rank_) ranks_.push_back(splitmix(place));
     for (std::size_t r = 0; r < own.size(); ++r) ranks_[r] = mix(ranks_[r], own[r]);
     for (const LinkId link : links_)
-      link_colours_.push_back(mix(static_cast<Colour>(topology_[link].bandwidth.count())));
+      link_colours_.push_back(splitmix(static_cast<Colour>(topology_[link].bandwidth.count())));
     flow_colours_.assign(flows_.size(), 0);
   }
 

@@ -11,8 +11,6 @@ namespace rehearse {
 
 namespace {
 
-std::uint64_t next(std::uint64_t bits) { return mixed(bits + mixing_step); }
-
 // Marsaglia and Tsang 2000, of mean `shape`; below 1 by the gamma of one more.
 double gamma_draw(double shape, const DrawAt& at) {
   if (shape < 1)
@@ -30,9 +28,9 @@ double gamma_draw(double shape, const DrawAt& at) {
 }  // namespace
 
 double uniform_draw(const DrawAt& at, std::uint64_t again) {
-  std::uint64_t bits = next(at.seed);
+  std::uint64_t bits = splitmix(at.seed);
   for (const std::uint64_t part : {static_cast<std::uint64_t>(at.what), at.who, at.number, again})
-    bits = next(bits ^ next(part));
+    bits = splitmix(bits ^ splitmix(part));
   return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53;
 }
 

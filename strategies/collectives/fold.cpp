@@ -16,7 +16,7 @@ namespace {
 
 using Colour = std::uint64_t;
 
-constexpr Colour join(Colour a, Colour b) { return mixed(a + mixing_step + mixed(b)); }
+constexpr Colour join(Colour a, Colour b) { return splitmix(a + mixed(b)); }
 
 std::size_t distinct(const std::vector<Colour>& colours) {
   return std::unordered_set<Colour>(colours.begin(), colours.end()).size();
