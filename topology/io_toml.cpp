@@ -158,9 +158,10 @@ void read_media(Fields& fields, Topology& topology, Problems& problems) {
       topology.library.switch_rate = found->second.switch_channels * channel;
       topology.library.far_switch_rate = found->second.far_switch_channels * channel;
     }
-    if (static_cast<LinkKind>(kind) == LinkKind::network)
-      for (Protocol& protocol : topology.protocols)
-        protocol.network_overhead += found->second.latency;
+    if (static_cast<LinkKind>(kind) != LinkKind::network) continue;
+    topology.library.one_at_a_time = found->second.one_at_a_time;
+    for (Protocol& protocol : topology.protocols)
+      protocol.network_overhead += found->second.latency;
   }
   of.finish();
 }
@@ -194,6 +195,7 @@ void read_library(Fields& fields, Problems& problems, Topology& topology) {
   if (each.any("piece")) library.piece = each.bytes("piece").value_or(Bytes{});
   Topology nobody;  // without a library there are no media, though `extends` may bring them
   read_media(each, which == 0 ? nobody : topology, problems);
+  if (each.any("one_at_a_time")) library.one_at_a_time = each.flag("one_at_a_time").value_or(false);
   read_share(each, "in_switch", library.in_switch);
   if (each.any("switch_rate"))
     library.switch_rate = each.bandwidth("switch_rate").value_or(BytesPerSecond{});
@@ -249,6 +251,7 @@ void write_library(std::string& out, const Library& library) {
     out += fmt::format("switch_rate = \"{}\"\n", to_text(library.switch_rate));
   if (library.far_switch_rate.count() > 0)
     out += fmt::format("far_switch_rate = \"{}\"\n", to_text(library.far_switch_rate));
+  if (library.one_at_a_time) out += "one_at_a_time = true\n";
   out += "efficiency = { ";
   for (std::size_t kind = 0; kind < link_kinds.size(); ++kind)
     out += fmt::format("{}{} = {:#}", kind == 0 ? "" : ", ", link_kinds[kind],

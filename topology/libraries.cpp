@@ -25,6 +25,7 @@ Medium read_medium(const Member& member, Problems& problems) {
   medium.most = fields.bandwidth("most").value_or(BytesPerSecond{});
   medium.pair = fields.bandwidth("pair").value_or(BytesPerSecond{});
   medium.latency = fields.time("latency").value_or(Time{});
+  medium.one_at_a_time = fields.flag("one_at_a_time").value_or(false);
   fields.finish();
   return medium;
 }

@@ -28,6 +28,7 @@ struct Medium {
   BytesPerSecond most{};  // of one host's way in or out; zero: any. Networks only
   BytesPerSecond pair{};  // of two hosts' ways to each other together; zero: any. Networks only
   Time latency;           // that its software adds to a message, beside its cables; networks only
+  bool one_at_a_time = false;  // such a message ends before the next begins: Library has the same
 };
 
 struct LibraryTable {

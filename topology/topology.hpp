@@ -65,6 +65,9 @@ struct Library {
   // switch, and of others, where NCCL takes more channels. Zero: any.
   BytesPerSecond switch_rate{}, far_switch_rate{};
   Bytes piece;  // what a pipeline's pieces are at least, over all channels; 0: any
+  // A host hands on one message of a network at a time, as by a socket: what one costs beside its
+  // bytes passes before the next begins.
+  bool one_at_a_time = false;
   std::array<double, 6> efficiency{1, 1, 1, 1, 1, 1};  // of links, by LinkKind
   friend bool operator==(const Library&, const Library&) = default;
 };

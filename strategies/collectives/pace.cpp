@@ -65,6 +65,11 @@ void pace(Pattern& pattern, Paths& paths, const Topology& topology) {
   for (const auto& hops : stages) pace_stage(pattern, paths, topology, hops, added, crossed);
 }
 
+void await_messages(Pattern& pattern, const Paths& paths) {
+  for (std::uint32_t h = 0; h < pattern.hops.size(); ++h)
+    if (paths.network(static_cast<ConnectionId>(h)) > 0) pattern.hops[h].connection.posted = false;
+}
+
 void even_out_rings(Pattern& pattern, Paths& paths) {
   std::vector<bool> seen(pattern.hops.size());
   std::vector<std::uint32_t> ring;

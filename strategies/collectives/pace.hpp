@@ -20,4 +20,10 @@ void pace(Pattern& pattern, Paths& paths, const Topology& topology);
 /// nodes. Left alone, steps that wait for one another would all pay the longest hop.
 void even_out_rings(Pattern& pattern, Paths& paths);
 
+/// Where a host hands on one message at a time (Library::one_at_a_time), the next one of a
+/// connection begins when the one before has arrived. In a ring that holds at every one of its
+/// 2(n-1) steps, also where most of its n ranks are in the same node: the connection between nodes
+/// sends at each step, and the others wait for it.
+void await_messages(Pattern& pattern, const Paths& paths);
+
 }  // namespace rehearse

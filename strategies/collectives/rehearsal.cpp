@@ -136,7 +136,10 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
                                  to_string(shape_.kind), *refusal));
   plan_ = algorithm.plan(shape_, routing);
   Paths& paths = paths_.emplace(connections_of(plan_.pattern), routing);
-  if (!topology_.library.name.empty()) even_out_rings(plan_.pattern, paths);
+  if (topology_.library.one_at_a_time)
+    await_messages(plan_.pattern, paths);
+  else if (!topology_.library.name.empty())
+    even_out_rings(plan_.pattern, paths);
   if (plan_.paced) pace(plan_.pattern, paths, topology_);
   fold_.emplace(fold_for(plan_.pattern, paths, routing.topology(), detail));
   double lowest = std::numeric_limits<double>::infinity();

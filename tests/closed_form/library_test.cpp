@@ -66,6 +66,18 @@ TEST(Library, OverheadsGoByTheRoute) {
   EXPECT_EQ(run("ring", machine, size, Detail::folded), 14 * (mean + chunk));
 }
 
+// By a socket every one of the 14 steps waits for the message between the nodes, 2 + 4 us and its
+// bytes, though six of eight hops stay within them. A tree's pieces go one by one there, too: it
+// takes longer than where the next one leaves while a message is on its way.
+TEST(Library, AllStepsWaitWhereAHostHandsOnOneMessageAtATime) {
+  const std::string protocol = "[[protocol]]\nname = 'simple'\nnetwork_overhead = '4us'\n";
+  const Topology socket = two_nodes(costs_nothing + "one_at_a_time = true\n" + protocol);
+  EXPECT_EQ(run("ring", socket, size), 14 * (6_us + chunk));
+  EXPECT_EQ(run("ring", socket, size, Detail::folded), 14 * (6_us + chunk));
+  const Topology queue = two_nodes(costs_nothing + protocol);
+  EXPECT_GT(run("tree", socket, size), run("tree", queue, size));
+}
+
 TEST(Library, LaunchComesBeforeTheFirstMessage) {
   const Topology machine = two_nodes(
       "[[protocol]]\nname = 'simple'\nlaunch = '7us'\n[library]\nname = 'nccl'\n"

@@ -39,6 +39,7 @@ Topology odd_machine() {
   t.library.switch_rate = BytesPerSecond{1e11 / 7};
   t.library.far_switch_rate = BytesPerSecond{1e11 / 3};
   t.library.piece = Bytes{17};
+  t.library.one_at_a_time = true;
   t.add({.name = "a b", .node = NodeId{3}, .accelerator = 1});
   t.add({.name = "x\"<>&\\", .kind = DeviceKind::network_switch, .reduces = true});
   t.add({.name = "m", .kind = DeviceKind::memory, .node = NodeId{0}});
