@@ -29,6 +29,16 @@ std::int64_t parameters_of(const ImageModule& module) {
   return sum;
 }
 
+std::int64_t tensors_of(const ImageModule& module) {
+  std::int64_t sum = 0;
+  for (const ImageOp& op : module.ops) {
+    if (op.kind == ImageOpKind::batch_norm) sum += 2;
+    if (op.kind == ImageOpKind::convolution || op.kind == ImageOpKind::fully_connected)
+      sum += op.bias ? 2 : 1;
+  }
+  return sum;
+}
+
 namespace {
 
 ImageShape slid(const ImageShape& input, const Window& w, std::int64_t channels) {

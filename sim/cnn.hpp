@@ -50,5 +50,7 @@ struct ImageModule {
 
 std::int64_t parameters_of(const ImageModule&, const ImageOp&);
 std::int64_t parameters_of(const ImageModule&);
+/// Of how many tensors they are.
+std::int64_t tensors_of(const ImageModule&);
 
 }  // namespace rehearse

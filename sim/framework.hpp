@@ -33,6 +33,12 @@ struct Framework {
   // How far its replicas' kernels differ, as a coefficient of variation: a step takes as long as
   // the slowest of them. Zero where the other constants were fitted to runs of many devices.
   double spread = 0;
+  // Operators of its update for each tensor of parameters, with weights and gradients in fp32, and
+  // in 16 bits; 0: so few in all that no host is waited for.
+  std::uint8_t update_operators = 0, update_operators_in_16_bits = 0;
+  // The host waits for every sum of gradients. When the last one is there the device has nothing to
+  // do, and the update's operators are launched to it one by one; else they were long before.
+  bool awaits_sums = false;
   /// Kernels of its own for what else is a chain of element-wise ones.
   struct Fused {
     bool norm = true, softmax = true, activation = true, residual = true, rope = true;

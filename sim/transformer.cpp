@@ -31,4 +31,23 @@ std::int64_t head_parameters(const Transformer& m) {
   return count + m.vocabulary + 2 * m.hidden + 2;
 }
 
+std::int64_t embedding_tensors(const Transformer& m) {
+  return 1 + (m.learned_positions ? 1 : 0) + (m.token_types > 0 ? 1 : 0) +
+         (m.norm_after ? m.norm_tensors() : 0);
+}
+
+std::int64_t block_tensors(const Transformer& m) {
+  const std::int64_t attention = 4 + (m.qkv_bias ? 3 : 0) + (m.out_bias ? 1 : 0);
+  std::int64_t mlp = (m.gated ? 3 : 2) * (m.mlp_bias ? 2 : 1);
+  if (m.experts > 0) mlp = m.experts * mlp + 1;
+  return attention + mlp + 2 * m.norm_tensors();
+}
+
+std::int64_t head_tensors(const Transformer& m) {
+  if (m.classes > 0) return 2;
+  const std::int64_t table = m.tied ? 0 : 1;
+  // Pooler, transform and next sentence with their biases, a norm, the bias of words.
+  return m.pretraining_heads ? table + 3 * 2 + m.norm_tensors() + 1 : table;
+}
+
 }  // namespace rehearse

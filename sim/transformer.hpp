@@ -30,11 +30,16 @@ struct Transformer {
   std::int64_t query_width() const { return heads * head_size; }
   std::int64_t kv_width() const { return kv_heads * head_size; }
   std::int64_t norm_parameters() const { return norm == Norm::layer ? 2 * hidden : hidden; }
+  std::int64_t norm_tensors() const { return norm == Norm::layer ? 2 : 1; }
 };
 
 // Parameters of the layers, each counted where it stands; the tied head has none of its own.
 std::int64_t embedding_parameters(const Transformer&);
 std::int64_t block_parameters(const Transformer&);
 std::int64_t head_parameters(const Transformer&);
+// And of how many tensors they are.
+std::int64_t embedding_tensors(const Transformer&);
+std::int64_t block_tensors(const Transformer&);
+std::int64_t head_tensors(const Transformer&);
 
 }  // namespace rehearse

@@ -56,6 +56,26 @@ std::int64_t Workload::parameters() const {
   return sum;
 }
 
+std::int64_t tensors_of(const Workload& workload, const Layer& layer) {
+  const Transformer& model = workload.transformer;
+  switch (layer.kind) {
+    case LayerKind::embedding:
+      return embedding_tensors(model);
+    case LayerKind::block:
+      return block_tensors(model);
+    case LayerKind::final_norm:
+      return model.norm_tensors();
+    case LayerKind::head:
+      return head_tensors(model);
+    case LayerKind::dense:
+      return std::get<Dense>(layer.shape).bias ? 2 : 1;
+    case LayerKind::images:
+      return tensors_of(std::get<ImageModule>(layer.shape));
+  }
+  ASSERT(false);
+  return 0;
+}
+
 std::string describe(const Workload& workload) {
   const auto blocks =
       std::count_if(workload.layers.begin(), workload.layers.end(), [&](const Layer& layer) {

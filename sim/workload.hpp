@@ -52,6 +52,9 @@ struct Workload {
   std::int64_t parameters() const;
 };
 
+/// Of how many tensors its parameters are: optimizers that take them one by one launch as often.
+std::int64_t tensors_of(const Workload& workload, const Layer& layer);
+
 /// The model a scenario chooses. A config file is looked for beside `mentioned_in`, the scenario's
 /// own file. Throws InputError: an unknown preset, or all mistakes of a config.
 Workload build_workload(const ModelChoice& choice, const std::string& mentioned_in = "");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "strategies/optimizer.hpp"
+#include "strategies/step_pricing.hpp"
 
 namespace rehearse {
 
@@ -125,7 +126,7 @@ std::int64_t DataParallel::updated_parameters(const StepPlan& plan,
 
 void DataParallel::end_step(Emitter& out, std::uint32_t pipeline_rank) {
   const StepPlan& plan = out.plan();
-  Time added;
+  Time added = launches_of_update(plan, pipeline_rank);
   for (std::uint32_t s = 0; s < plan.schedule.stages && !overlaps_; ++s)
     if (plan.schedule.rank_of[s] == pipeline_rank)
       for (const Reduction& reduction : reductions_[plan.work_of[s]])

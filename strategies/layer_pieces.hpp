@@ -53,6 +53,7 @@ struct LayerPieces {
   std::vector<Piece> forward, backward;  // backward: of inputs and weights, as autograd runs them
   bool recomputes = true;                // full recomputation applies to it: blocks, not the loss
   std::int64_t parameters = 0;           // held by this rank
+  std::int64_t tensors = 0;              // that they are in
   std::int64_t expert_parameters = 0;    // of `parameters`: other expert ranks hold other ones
   std::int64_t tied_parameters = 0;      // the embedding's; held here too on another stage than it
   std::int64_t partial_parameters = 0;   // of `parameters`: whole on each tensor rank, their

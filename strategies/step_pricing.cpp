@@ -183,6 +183,22 @@ void add_to_exchanges(StepPlan& plan, StepNetwork& network) {
   }
 }
 
+Time launches_of_update(const StepPlan& plan, std::uint32_t pipeline_rank) {
+  const Training& training = plan.scenario.training;
+  const Framework& framework = frameworks()[training.framework];
+  if (!framework.awaits_sums || plan.size(Family::replicas) == 1) return {};
+  const bool is_wide =
+      training.precision == Precision::fp32 || training.precision == Precision::tf32;
+  std::int64_t tensors = 0;
+  for (std::uint32_t s = 0; s < plan.schedule.stages; ++s)
+    if (plan.schedule.rank_of[s] == pipeline_rank)
+      for (const std::uint32_t kind : plan.work(s).layers)
+        tensors += plan.pieces.kinds()[kind].tensors;
+  const std::int64_t each =
+      is_wide ? framework.update_operators : framework.update_operators_in_16_bits;
+  return each * tensors * launch_of(training);
+}
+
 void wait_for_host(StepPlan& plan, StepNetwork& network) {
   const Time launch = launch_of(plan.scenario.training);
   if (plan.has_host || launch == Time{}) return;

@@ -25,6 +25,10 @@ void wait_for_slowest(StageWork& work, std::size_t replicas, double spread);
 /// are alike, since the host gets ahead in long kernels and falls behind in short ones.
 void wait_for_host(StepPlan& plan, StepNetwork& network);
 
+/// What the host's launches add to the update of a pipeline rank's parameters, tensor by tensor,
+/// where it has waited for their sums (Framework::awaits_sums).
+Time launches_of_update(const StepPlan& plan, std::uint32_t pipeline_rank);
+
 /// What exchanges among replicas cost beyond the network where nothing computes beside them, by the
 /// framework's `exchange_share`: its copies, its waits, buckets one after the other.
 void add_to_exchanges(StepPlan& plan, StepNetwork& network);

@@ -193,9 +193,10 @@ void check_sharding(const Workload& workload, const Sharding& how) {
   if (!problems.empty()) throw InputError(std::move(problems));
 }
 
-LayerPieces pieces_of(const Workload& workload, std::size_t layer, const Sharding& how) {
-  ASSERT(layer < workload.layers.size());
-  switch (workload.layers[layer].kind) {
+namespace {
+
+LayerPieces written(const Workload& workload, const Layer& layer, const Sharding& how) {
+  switch (layer.kind) {
     case LayerKind::embedding:
       return embedding_pieces({workload, how});
     case LayerKind::block:
@@ -205,12 +206,21 @@ LayerPieces pieces_of(const Workload& workload, std::size_t layer, const Shardin
     case LayerKind::head:
       return head_pieces({workload, how});
     case LayerKind::dense:
-      return dense_pieces(std::get<Dense>(workload.layers[layer].shape), how);
+      return dense_pieces(std::get<Dense>(layer.shape), how);
     case LayerKind::images:
-      return image_pieces(std::get<ImageModule>(workload.layers[layer].shape), how);
+      return image_pieces(std::get<ImageModule>(layer.shape), how);
   }
   ASSERT(false);
   return {};
+}
+
+}  // namespace
+
+LayerPieces pieces_of(const Workload& workload, std::size_t layer, const Sharding& how) {
+  ASSERT(layer < workload.layers.size());
+  LayerPieces pieces = written(workload, workload.layers[layer], how);
+  pieces.tensors = tensors_of(workload, workload.layers[layer]);
+  return pieces;
 }
 
 std::int64_t PieceTable::copy_tied_parameters() {

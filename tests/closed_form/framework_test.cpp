@@ -331,6 +331,33 @@ TEST(Frameworks, StepsTakeAsLongAsTheSlowestReplica) {
   EXPECT_NEAR(kernels(3, with) / kernels(3, 0), 1 + spread * (0.5642 + 1.0294) / 2, 1e-6);
 }
 
+// A host that waits for the sums of gradients launches 3 operators for each of 4 tensors behind
+// them, or 6 in 16 bits, to a device that has nothing else to do. One replica has no sums, and a
+// graph no launches. Kernels of 10 ms leave the host far ahead of all others.
+TEST(Frameworks, AHostThatWaitsForSumsLaunchesTheUpdateBehindThem) {
+  const EqualLayers model{.count = 3, .width = 64};
+  const Equal cost{10000_us};
+  Scenario scenario = model.scenario(1);
+  scenario.training.framework = framework_called("paddle");
+  const auto added = [&](std::size_t replicas, Precision precision) {
+    const Topology machine = free_star(replicas);
+    StepPredictor predictor(machine, cost);
+    scenario.training.precision = precision;
+    scenario.training.cuda_graph = true;
+    const Time without = predictor.quick(scenario, model.workload()).step;
+    scenario.training.cuda_graph = false;
+    scenario.training.launch_time = 10_us;
+    const Time with = predictor.quick(scenario, model.workload()).step;
+    EXPECT_EQ(with, predictor.predict(scenario, model.workload(), {}).prediction.step);
+    return with - without;
+  };
+  EXPECT_EQ(added(2, Precision::fp32), 3 * 4 * 10_us);
+  EXPECT_EQ(added(4, Precision::fp16), 6 * 4 * 10_us);
+  EXPECT_EQ(added(1, Precision::fp32), Time{});
+  scenario.training.framework = framework_called("pytorch");
+  EXPECT_EQ(added(2, Precision::fp32), Time{});
+}
+
 // 3 x 3 convolutions of stride 1 in fp32 have a share of their products left; tensor cores, other
 // windows and strides do not.
 TEST(Winograd, LeavesAShareOfTheProducts) {

@@ -48,6 +48,18 @@ TEST(Workload, HasThePublishedNumberOfParameters) {
     EXPECT_EQ(preset(name).parameters(), parameters) << name;
 }
 
+// len(list(model.parameters())) of torchvision's and Hugging Face's modules.
+TEST(Workload, HasAsManyTensorsAsItsModules) {
+  for (const auto& [name, tensors] : {Published{"alexnet", 16}, Published{"vgg-16", 32},
+                                      Published{"resnet-50", 161}, Published{"inception-v3", 292},
+                                      Published{"bert-base", 206}, Published{"llama-3-8b", 291}}) {
+    const Workload model = preset(name);
+    std::int64_t sum = 0;
+    for (const Layer& layer : model.layers) sum += tensors_of(model, layer);
+    EXPECT_EQ(sum, tensors) << name;
+  }
+}
+
 // What BertModel in Hugging Face has: all but masked-LM transform, its norm, words' biases and the
 // next-sentence head; the pooler stays.
 TEST(Workload, BertWithoutPretrainingHeadsIsAsPublished) {
