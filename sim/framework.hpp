@@ -28,7 +28,8 @@ struct Framework {
   // where nothing computes beside them.
   double exchange_share = 1;
   // What its update moves of memory for each parameter beside a fused optimizer: chains of
-  // element-wise kernels over weights, gradients and moments, clipping, zeroing, statistics.
+  // element-wise kernels over weights, gradients and moments, clipping, zeroing, statistics. Of SGD
+  // in fp32 as much of it as can be counted (strategies/optimizer.cpp).
   double update_bytes = 0;
   // How far its replicas' kernels differ, as a coefficient of variation: a step takes as long as
   // the slowest of them. Zero where the other constants were fitted to runs of many devices.
