@@ -6,10 +6,8 @@
 namespace rehearse {
 
 CallOperands::CallOperands(const KernelCall& call, std::span<const std::span<std::byte>> bytes)
-    : call_{call}, bytes_{bytes} {
-  ASSERT(bytes.size() == entry_of(call.kernel).operands.size());
+    : CallArguments{call, bytes} {
   if (call.narrow_operands == 0) return;
-  ASSERT(call.narrow == Precision::fp16 || call.narrow == Precision::bf16);
   widened_.resize(bytes.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (!is_narrow(i)) continue;
@@ -24,8 +22,8 @@ CallOperands::CallOperands(const KernelCall& call, std::span<const std::span<std
 
 void CallOperands::store() {
   for (std::size_t i = 0; i < widened_.size(); ++i) {
-    if (!is_narrow(i) || !writes_operand(call_.kernel, i)) continue;
-    if (call_.narrow == Precision::fp16)
+    if (!is_narrow(i) || !writes_operand(call().kernel, i)) continue;
+    if (call().narrow == Precision::fp16)
       cast(std::span<const float>{widened_[i]}, as<Fp16>(i));
     else
       cast(std::span<const float>{widened_[i]}, as<Bf16>(i));

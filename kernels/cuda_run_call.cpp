@@ -161,11 +161,9 @@ void start(const CallPlace& place, const KernelCall& call, const DeviceOperands&
 
 DeviceOperands::DeviceOperands(const CallPlace& place, const KernelCall& call,
                                std::span<const std::span<std::byte>> bytes)
-    : place_{place}, call_{call}, bytes_{bytes}, widened_(bytes.size()) {
-  ASSERT(bytes.size() == entry_of(call.kernel).operands.size());
+    : CallArguments{call, bytes}, place_{place}, widened_(bytes.size()) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (!is_narrow(i)) continue;
-    ASSERT(call.narrow == Precision::fp16 || call.narrow == Precision::bf16);
     widened_[i] = take<float>(bytes[i].size() / 2);
     if (entry_of(call.kernel).operands[i] == 'w') continue;
     if (call.narrow == Precision::fp16)
@@ -176,9 +174,9 @@ DeviceOperands::DeviceOperands(const CallPlace& place, const KernelCall& call,
 }
 
 void DeviceOperands::store() const {
-  for (std::size_t i = 0; i < bytes_.size(); ++i) {
-    if (!is_narrow(i) || !writes_operand(call_.kernel, i)) continue;
-    if (call_.narrow == Precision::fp16)
+  for (std::size_t i = 0; i < operands(); ++i) {
+    if (!is_narrow(i) || !writes_operand(call().kernel, i)) continue;
+    if (call().narrow == Precision::fp16)
       cast(place_.stream, std::span<const float>{widened_[i]}, as<Fp16>(i));
     else
       cast(place_.stream, std::span<const float>{widened_[i]}, as<Bf16>(i));
