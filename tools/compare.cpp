@@ -10,6 +10,7 @@
 #include "sim/shaped_roofline.hpp"
 #include "strategies/check_scenario.hpp"
 #include "tools/calibrated.hpp"
+#include "tools/calibration_option.hpp"
 #include "tools/commands.hpp"
 #include "tools/compare_page.hpp"
 #include "tools/comparison.hpp"
@@ -123,6 +124,7 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--compute", options->compute, "paced, or real");
   command->add_option("--set", options->sets, "Change a key of the scenario; may be repeated")
       ->allow_extra_args(false);
+  add_calibration_option(*command, options->sets);
   command->add_option("--steps", options->steps, "How many are timed (5)");
   command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
   command->add_option("--trace", options->trace, "Write one trace with both timelines");

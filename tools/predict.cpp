@@ -13,6 +13,7 @@
 #include "sim/shaped_roofline.hpp"
 #include "strategies/check_scenario.hpp"
 #include "tools/calibrated.hpp"
+#include "tools/calibration_option.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/engine.hpp"
@@ -219,6 +220,7 @@ void add_predict_command(CLI::App& app) {
       ->add_option("--set", options->sets,
                    "Change a key: tp=4, training.micro_batch_size=2; may be repeated")
       ->allow_extra_args(false);
+  add_calibration_option(*command, options->sets);
   command->add_option("--engine", options->engine, "fast (ours) or simgrid (the reference)");
   command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
   command->add_option("--csv", options->csv, "Write a row for each role as CSV");

@@ -27,7 +27,7 @@ std::string profile_text(Profile profile) {
     profile.calibration.error = std::min(10.0, sum / static_cast<double>(profile.rows.size()));
   std::string text =
       "# A calibration profile; readable and editable. `predict` takes it as\n"
-      "# `calibration = \"FILE\"` in a scenario or --set calibration=FILE.\n";
+      "# `calibration = \"FILE\"` in a scenario or --calibration FILE.\n";
   for (const std::string& note : profile.notes) text += fmt::format("# {}\n", note);
   text += to_toml(profile.calibration);
   if (profile.rows.empty()) return text;

@@ -16,6 +16,7 @@
 #include "strategies/numbers/bind_servers.hpp"
 #include "strategies/server_report.hpp"
 #include "tools/calibrated.hpp"
+#include "tools/calibration_option.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/cuda_backend.hpp"
@@ -353,6 +354,7 @@ void add_run_command(CLI::App& app) {
   command->add_option("SCENARIO", options->scenario, "A scenario file")->required();
   command->add_option("--set", options->sets, "Change a key: tp=4; may be repeated")
       ->allow_extra_args(false);
+  add_calibration_option(*command, options->sets);
   command->add_option("--backend", options->backend, "host, or cuda: the GPUs of this machine")
       ->required();
   command->add_option("--compute", options->compute,

@@ -8,6 +8,7 @@
 
 #include "sim/error.hpp"
 #include "tools/calibrated.hpp"
+#include "tools/calibration_option.hpp"
 #include "tools/chart.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
@@ -125,6 +126,7 @@ void add_sweep_command(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--set", options->sets, "Change a key for all points; may be repeated")
       ->allow_extra_args(false);
+  add_calibration_option(*command, options->sets);
   command->add_option("--csv", options->csv, "Write a row for each point; - is standard output");
   command->add_option("--json", options->json, "Write everything as JSON");
   command->add_option("--report", options->report, "Write a page with figures (.html)");

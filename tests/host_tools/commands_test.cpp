@@ -104,7 +104,7 @@ TEST_F(HostCommands, CalibrateWritesAProfileThatPredictTakes) {
                               path("profile.toml"));
   ASSERT_EQ(done.exit_code, 0) << done.text;
   const Outcome predicted =
-      run_it("predict " + path("scenario.toml") + " --set calibration=" + path("profile.toml"));
+      run_it("predict " + path("scenario.toml") + " --calibration " + path("profile.toml"));
   ASSERT_EQ(predicted.exit_code, 0) << predicted.text;
   EXPECT_NE(predicted.text.find("2 threads"), std::string::npos) << predicted.text;
   // What people ask: links alone and shared, collectives, and what slows what.
