@@ -1,5 +1,6 @@
-// `rehearse compare PREDICTED MEASURED`: two traces; or `rehearse compare SCENARIO --backend host`:
-// a prediction against a fresh run of the very same ops.
+// `rehearse compare PREDICTED MEASURED`: two traces, or a scenario (.toml) and a trace; or
+// `rehearse compare SCENARIO --backend host`: a prediction against a fresh run of the very same
+// ops.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -55,62 +56,95 @@ void compare_traces(const Options& options) {
         measured});
 }
 
+LoadedScenario loaded(const Options& options) {
+  LoadedScenario loaded = load_scenario(options.files[0], options.sets);
+  check_scenario(loaded);
+  if (loaded.scenario.parameter_server.servers > 0)
+    throw InputError("a run with parameter servers cannot be compared yet; predict it");
+  loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
+  // Who only waits for a kernel's time has nothing that communication could take away.
+  if (!options.backend.empty() && options.compute == "paced")
+    for (Accelerator& device : loaded.topology.accelerators) device.communication_share = 0;
+  return loaded;
+}
+
+/// A scenario's step lowered whole, for every rank, and simulated.
+struct SimulatedStep {
+  LoadedScenario scenario;
+  ShapedRoofline cost;
+  StepPredictor predictor{scenario.topology, cost};
+  Routing routing{scenario.topology};
+  HostStep step;
+  Timeline timeline;
+
+  SimulatedStep(const Options& options, HostCompute compute)
+      : scenario{loaded(options)},
+        step{host_step(scenario, predictor, routing, compute, default_numbers(scenario.scenario))},
+        timeline{FastSimulator{routing, cost}.run(step.program)} {}
+  SimulatedStep(const SimulatedStep&) = delete;
+
+  std::vector<TraceSlice> slices() const { return slices_of(step, told_of_whole(step, timeline)); }
+};
+
+void compare_with_trace(const Options& options) {
+  const SimulatedStep predicted(options, HostCompute::paced);
+  const std::vector<TraceSlice> before = predicted.slices();
+  const std::vector<TraceSlice> after = read_trace(options.files[1]);
+  const Scenario& scenario = predicted.scenario.scenario;
+  const std::string calibration = calibration_words(scenario);
+  if (talks(options)) fmt::print("{}\npredicted with {}\n\n", scenario.title, calibration);
+  tell(options, compare(before, after),
+       {scenario.title,
+        {{"predicted with", calibration}, {"measured", options.files[1]}},
+        before,
+        after});
+}
+
 void compare_with_run(const Options& options) {
   if (options.backend != "host")
     throw InputError(fmt::format("unknown backend '{}'; there is host", options.backend));
   if (options.compute != "paced" && options.compute != "real")
     throw InputError(fmt::format("--compute {} is neither 'real' nor 'paced'", options.compute));
-  LoadedScenario loaded = load_scenario(options.files[0], options.sets);
-  check_scenario(loaded);
-  loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
   const bool is_paced = options.compute == "paced";
-  // Who only waits for a kernel's time has nothing that communication could take away.
-  if (is_paced)
-    for (Accelerator& device : loaded.topology.accelerators) device.communication_share = 0;
-  if (loaded.scenario.parameter_server.servers > 0)
-    throw InputError("parameter servers cannot be run yet; predict them");
+  const HostCompute compute = is_paced ? HostCompute::paced : HostCompute::calls;
   const InterruptGuard interrupt;
   const HostRanks ranks;
   Progress progress(options.quiet || !ranks.is_first());
-  const ShapedRoofline cost;
-  StepPredictor predictor(loaded.topology, cost);
-  Routing routing{loaded.topology};
-  const HostCompute compute = is_paced ? HostCompute::paced : HostCompute::calls;
-  const HostStep step =
-      host_step(loaded, predictor, routing, compute, default_numbers(loaded.scenario));
   progress.show("predicting");
-  const Timeline predicted = FastSimulator{routing, cost}.run(step.program);
+  const SimulatedStep predicted(options, compute);
+  const std::string& title = predicted.scenario.scenario.title;
   progress.show("running");
-  const HostSteps done = run_steps(step, loaded, ranks,
+  const HostSteps done = run_steps(predicted.step, predicted.scenario, ranks,
                                    {.compute = compute,
                                     .steps = *counted("--steps", options.steps, 100'000),
                                     .stop = [&] { return interrupt.was_interrupted(); }});
   progress.show("");
   if (!ranks.is_first()) return;
-  const auto before = slices_of(step, told_of_whole(step, predicted));
-  const auto after = slices_of(step, told_of_whole(step, done.timelines[done.median]));
+  const auto before = predicted.slices();
+  const auto after =
+      slices_of(predicted.step, told_of_whole(predicted.step, done.timelines[done.median]));
   Comparison comparison = compare(before, after);
   comparison.spread = done.spread;
-  const std::string calibration = calibration_words(loaded.scenario);
-  const std::string how = fmt::format(
-      "{}, median of {} steps; computes {}", ranks.describe(loaded.topology.rank_count()),
-      done.timelines.size(), is_paced ? "PACED by the model: only communication is real" : "real");
+  const std::string calibration = calibration_words(predicted.scenario.scenario);
+  const std::string how =
+      fmt::format("{}, median of {} steps; computes {}",
+                  ranks.describe(predicted.scenario.topology.rank_count()), done.timelines.size(),
+                  is_paced ? "PACED by the model: only communication is real" : "real");
   if (talks(options))
-    fmt::print("{}\npredicted with {}\nmeasured on {}\n\n", loaded.scenario.title, calibration,
-               how);
+    fmt::print("{}\npredicted with {}\nmeasured on {}\n\n", title, calibration, how);
   tell(options, comparison,
-       {loaded.scenario.title,
-        {{"predicted with", calibration}, {"measured on", how}},
-        before,
-        after});
+       {title, {{"predicted with", calibration}, {"measured on", how}}, before, after});
 }
 
 void compare(const Options& options) {
   if ((options.json == "-") + (options.trace == "-") + (options.report == "-") > 1)
     throw InputError("standard output (-) is for one of --json, --trace, --report");
-  if (options.files.size() == 2 && options.backend.empty()) return compare_traces(options);
+  if (options.files.size() == 2 && options.backend.empty())
+    return options.files[0].ends_with(".toml") ? compare_with_trace(options)
+                                               : compare_traces(options);
   if (options.files.size() == 1 && !options.backend.empty()) return compare_with_run(options);
-  throw InputError("compare takes two traces, or one scenario with --backend host to run it on");
+  throw InputError(
+      "compare takes two traces, a scenario and a trace, or a scenario with --backend host to run");
 }
 
 }  // namespace
@@ -118,8 +152,10 @@ void compare(const Options& options) {
 void add_compare_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   CLI::App* const command = app.add_subcommand(
-      "compare", "Predicted against measured: two traces, or a scenario against a fresh run");
-  command->add_option("FILES", options->files, "PREDICTED MEASURED, or SCENARIO")->required();
+      "compare",
+      "Predicted against measured: two traces, or a scenario against one or a fresh run");
+  command->add_option("FILES", options->files, "PREDICTED MEASURED, SCENARIO MEASURED, or SCENARIO")
+      ->required();
   command->add_option("--backend", options->backend, "host: run the scenario now");
   command->add_option("--compute", options->compute, "paced, or real");
   command->add_option("--set", options->sets, "Change a key of the scenario; may be repeated")

@@ -74,6 +74,25 @@ TEST_F(HostCommands, RunPacedSaysSoAndTakesAtLeastItsComputes) {
   EXPECT_GT(both["collectives"][0]["measured_ms"], 0);
 }
 
+// The scenario itself in the place of its trace: every rank has its own ops there, nothing is
+// folded.
+TEST_F(HostCommands, CompareTakesAScenarioAndATrace) {
+  ASSERT_EQ(run_it("run " + path("scenario.toml") + " --backend host --steps 2 --trace " +
+                   path("run.trace.json"))
+                .exit_code,
+            0);
+  const Outcome done = run_it("compare " + path("scenario.toml") + " " + path("run.trace.json") +
+                              " --json " + path("compared.json"));
+  ASSERT_EQ(done.exit_code, 0) << done.text;
+  const nlohmann::json told = read_json("compared.json");
+  const nlohmann::json largest = told["largest_errors"];
+  ASSERT_GT(largest.size(), 1u) << told;
+  for (const auto& row : largest) {
+    EXPECT_GT(row["predicted_ms"], 0) << row;
+    EXPECT_GT(row["measured_ms"], 0) << row;
+  }
+}
+
 TEST_F(HostCommands, RunTrains) {
   const Outcome done = run_it("run " + path("scenario.toml") + " --backend host --steps 5 --json " +
                               path("run.json"));
