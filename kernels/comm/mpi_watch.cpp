@@ -124,6 +124,8 @@ void MpiWatch::look() {
   last_beat_ = now;
   say(alive);
   if (const std::optional<Rank> culprit = gone()) accuse(*culprit, ended);
+  if (const std::optional<Rank> culprit = stopped())
+    accuse(*culprit, fmt::format("is stopped, and not heard of for {} s", in_a_run.count()));
   if (const std::optional<Rank> culprit = silent())
     accuse(*culprit,
            fmt::format("has not been heard of for {} s",
@@ -132,19 +134,33 @@ void MpiWatch::look() {
 
 std::optional<Rank> MpiWatch::gone() const {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
-    if (static_cast<Rank>(r) == self_ || peers_[r].machine != peers_[index(self_)].machine)
-      continue;
-    const char state = state_of(peers_[r].process);
+    const char state = state_here(r);
     if (state == '\0' || state == 'Z' || state == 'X') return static_cast<Rank>(r);
   }
   return std::nullopt;
 }
 
+// A rank may lower a program for a minute, but not while it is stopped.
+std::optional<Rank> MpiWatch::stopped() const {
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (is_silent(r, in_a_run) && state_here(r) == 'T') return static_cast<Rank>(r);
+  return std::nullopt;
+}
+
 std::optional<Rank> MpiWatch::silent() const {
   for (std::size_t r = 0; r < peers_.size(); ++r)
-    if (static_cast<Rank>(r) != self_ && Clock::now() - heard_[r] > patience_)
-      return static_cast<Rank>(r);
+    if (is_silent(r, patience_)) return static_cast<Rank>(r);
   return std::nullopt;
+}
+
+bool MpiWatch::is_silent(std::size_t rank, Clock::duration patience) const {
+  return static_cast<Rank>(rank) != self_ && Clock::now() - heard_[rank] > patience;
+}
+
+// Of another rank's process, as far as this machine knows; 'R' of one that is elsewhere.
+char MpiWatch::state_here(std::size_t rank) const {
+  const bool is_here = peers_[rank].machine == peers_[index(self_)].machine;
+  return is_here && static_cast<Rank>(rank) != self_ ? state_of(peers_[rank].process) : 'R';
 }
 
 // mpirun tells all ranks to stop when one was killed: is one gone? Those on its machine know.

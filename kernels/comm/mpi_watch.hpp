@@ -2,7 +2,8 @@
 // for too long, or whose process is gone from this machine, ends the run with its name.
 //
 //   rank 1 killed    mpirun ends the rest; those on its machine see that the process is gone
-//   rank 1 stopped   still there, but not a word: named after `patience`
+//   rank 1 stopped   still there, but not a word: named after `patience`; between runs, where that
+//                    is long, those on its machine see that it is stopped
 //   host cut off     the same for its ranks; and they, alone, name somebody of the others
 //
 // One rank tells (the lowest of those that are heard of), the others end without a word.
@@ -56,7 +57,10 @@ class MpiWatch {
   void say(std::uint32_t text);  // to all others
   void wait_for_word();          // of another, that it has told
   std::optional<Rank> gone() const;
+  std::optional<Rank> stopped() const;
   std::optional<Rank> silent() const;
+  bool is_silent(std::size_t rank, Clock::duration patience) const;
+  char state_here(std::size_t rank) const;
   [[noreturn]] void end_stopped();
   [[noreturn]] void accuse(Rank culprit, const std::string& what);
 

@@ -8,9 +8,9 @@ optional_packages=(ccache libsimgrid-dev libopenblas-dev libhwloc-dev libopenmpi
   libcpp-httplib-dev)
 # Tests need GoogleTest; clang fuzzes the readers, clang-format and Python keep the code tidy.
 test_packages=(libgtest-dev)
-# emscripten and esbuild make the lab's page (1 GB unpacked), iproute2 the hosts of the cluster.
+# emscripten and esbuild make the lab's page (1 GB unpacked).
 optional_test_packages=(python3 python3-pip libbenchmark-dev clang libclang-rt-dev clang-format
-  chromium fonts-dejavu-core emscripten esbuild iproute2)
+  chromium fonts-dejavu-core emscripten esbuild)
 # Pages are looked at in Chromium, which playwright drives (124 MB and 47 MB to fetch).
 python_packages=(playwright)
 # HolisticTraceAnalysis reads our traces (14 s and 260 MB to unpack). It names JupyterLab as a need,
