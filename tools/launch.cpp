@@ -92,12 +92,14 @@ class Listener {
       if (!code_) code_ = std::atoi(line.c_str() + code_mark.size());
       return;
     }
-    // "[host:42] …" and "[host][[…": what goes wrong inside MPI once a rank is gone. Nor does
-    // anything matter that mpirun says while it is being ended.
+    // "[host:42] …" and "[host][[…": what goes wrong inside MPI once a rank is gone, with lines
+    // that follow, empty or behind a tab. Nor does anything matter that mpirun says while it is
+    // being ended.
     const bool is_our_word = line.find("error: ") != std::string::npos;
-    const bool is_noise =
-        line.starts_with("[") || line.starts_with("mpirun: ") || (has_told_ && !is_our_word);
-    if (!in_paragraph_ && !is_noise) {
+    const bool follows = was_noise_ && (line == "\n" || line.starts_with("\t"));
+    was_noise_ = follows || line.starts_with("[") || line.starts_with("mpirun: ") ||
+                 (has_told_ && !is_our_word);
+    if (!in_paragraph_ && !was_noise_) {
       has_told_ = has_told_ || is_our_word;
       fmt::print(stderr, "{}", line);
       return;
@@ -112,7 +114,7 @@ class Listener {
   }
 
   std::string line_, first_words_;
-  bool in_paragraph_ = false, has_told_ = false;
+  bool in_paragraph_ = false, has_told_ = false, was_noise_ = false;
   std::optional<std::string> killed_;
   std::optional<int> code_;
 };
