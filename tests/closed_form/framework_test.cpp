@@ -21,18 +21,6 @@
 namespace rehearse {
 namespace {
 
-/// Every kernel takes as long.
-class Equal final : public CostModel {
- public:
-  explicit Equal(Time time) : time_{time} {}
-  Seconds compute(const Compute& work, const Accelerator&) const override {
-    return work.flops.count() == 0 && work.traffic == Bytes{0} ? Seconds{0} : time_.seconds();
-  }
-
- private:
-  Time time_;
-};
-
 std::int64_t kernels_of(const Tape& tape) { return static_cast<std::int64_t>(tape.steps.size()); }
 
 // n kernels of 10 us, launched in 10 us each: both take n · 10 us, so together 2^¼ times that.

@@ -14,18 +14,6 @@
 namespace rehearse {
 namespace {
 
-/// Every kernel takes as long.
-class Equal final : public CostModel {
- public:
-  explicit Equal(Time time) : time_{time} {}
-  Seconds compute(const Compute& work, const Accelerator&) const override {
-    return work.flops.count() == 0 && work.traffic == Bytes{0} ? Seconds{0} : time_.seconds();
-  }
-
- private:
-  Time time_;
-};
-
 std::size_t framework_called(std::string_view name) {
   return static_cast<std::size_t>(find_framework(name) - frameworks().data());
 }
