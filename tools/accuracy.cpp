@@ -1,7 +1,6 @@
 // `rehearse accuracy FILE.csv…`: published measurements predicted row by row, and how far off.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "tools/accuracy_page.hpp"
 #include "tools/accuracy_report.hpp"
 #include "tools/accuracy_summary.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/output_file.hpp"
@@ -122,28 +122,26 @@ void accuracy(const Options& options) {
 
 }  // namespace
 
-void add_accuracy_command(CLI::App& app) {
+void add_accuracy_command(Command& program) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
+  Command command = program.add(
       "accuracy", "Published measurements, predicted row by row: how far off, and where");
-  command
-      ->add_option("FILE", options->files,
-                   "Measurements as CSV (scenarios/published/README.md); - is standard input")
-      ->required();
-  command->add_option("--json", options->json, "Write all rows and sums; - is standard output");
-  command->add_option("--calibration", options->calibration,
-                      "A profile laid over the machines and frameworks that it knows");
-  command->add_option(
-      "--leave-one-out", options->leave_one_out,
-      "A folder of profiles, without-SWEEP.toml each fitted without one: its error");
-  command->add_option("--report", options->report, "Write a page with figures (.html)");
-  command->add_option("--by", options->by, "A line for each sweep (default) or each file");
-  command->add_option("--worst", options->worst, "How many of the worst cases of a file (5)");
-  command->add_option("--threads", options->threads, "How many rows at a time (all cores)");
-  command->add_option("--libraries", options->libraries,
-                      "Constants of libraries in place of ours (topology/libraries.toml)");
-  command->add_flag("--quiet", options->quiet, "No progress line");
-  command->callback([options] { accuracy(*options); });
+  command.option("FILE", &options->files,
+                 "Measurements as CSV (scenarios/published/README.md); - is standard input",
+                 {.required = true});
+  command.option("--json", &options->json, "Write all rows and sums; - is standard output");
+  command.option("--calibration", &options->calibration,
+                 "A profile laid over the machines and frameworks that it knows");
+  command.option("--leave-one-out", &options->leave_one_out,
+                 "A folder of profiles, without-SWEEP.toml each fitted without one: its error");
+  command.option("--report", &options->report, "Write a page with figures (.html)");
+  command.option("--by", &options->by, "A line for each sweep (default) or each file");
+  command.option("--worst", &options->worst, "How many of the worst cases of a file (5)");
+  command.option("--threads", &options->threads, "How many rows at a time (all cores)");
+  command.option("--libraries", &options->libraries,
+                 "Constants of libraries in place of ours (topology/libraries.toml)");
+  command.flag("--quiet", options->quiet, "No progress line");
+  command.does([options] { accuracy(*options); });
 }
 
 }  // namespace rehearse

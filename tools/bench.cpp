@@ -1,7 +1,6 @@
 // `rehearse bench COLLECTIVE --cluster NAME|FILE`: what nccl-tests would print there.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -21,6 +20,7 @@
 #include "tools/bench_page.hpp"
 #include "tools/bench_table.hpp"
 #include "tools/chart.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/cuda_backend.hpp"
@@ -351,50 +351,48 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_bench_command(CLI::App& app) {
+void add_bench_command(Command& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* bench = app.add_subcommand("bench", "what nccl-tests would print on a cluster");
-  bench
-      ->add_option("collective", options->collective,
-                   "all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all or "
-                   "send_recv")
-      ->required();
-  bench->add_option("--cluster", options->cluster, "a catalog name or a file; see 'topo show'");
-  bench->add_option("--backend", options->backend,
-                    "sim; or host: run it here, on -g threads or the processes of mpirun; or cuda: "
-                    "on -g GPUs, or one for each process of mpirun");
-  bench->add_option("--library", options->library,
-                    "own (our schedules); mpi, with processes; nccl, on GPUs");
-  bench->add_option("--nodes", options->nodes, "instead of the cluster's own number");
-  bench->add_option("--gpus-per-node,-g", options->gpus_per_node, "likewise");
-  bench->add_option("--calibration", options->calibration, "a profile that calibrate wrote");
-  bench->add_option("-b,--minbytes", options->begin, "smallest size (8; 128M is 2^27)");
-  bench->add_option("-e,--maxbytes", options->end, "largest size (8G)");
-  bench->add_option("-f,--stepfactor", options->factor, "from one size to the next (2)");
-  bench->add_option("-i,--stepbytes", options->increment, "add this instead of multiplying");
-  bench->add_option("-d,--datatype", options->type, "float, half, bfloat16, …");
-  bench->add_option("--algorithm", options->algorithms, "auto, or names separated by commas")
-      ->delimiter(',');
-  bench->add_option("--protocol", options->protocols, "auto, ll, ll128, simple")->delimiter(',');
-  bench->add_option("--channels", options->channels, "rings or tree pairs side by side");
-  bench->add_option("--root,-r", options->root, "rank that broadcasts or receives the sum");
-  bench->add_option("--engine", options->engine, "fast (ours) or simgrid (the reference)");
-  bench->add_option("--detail", options->detail, "folded, or transfers: simulate each, unfolded");
-  bench->add_option("--json,-J", options->json, "write rows and simulation as JSON (- is stdout)");
-  bench->add_option("--csv", options->csv, "write the rows as CSV");
-  bench->add_option("--trace", options->trace, "write the last size as a Kineto trace (.json.gz)");
-  bench->add_option("--trace-ranks", options->trace_ranks, "only these ranks: 0-7,12");
-  bench->add_option("--report", options->report, "write a page with figures (.html)");
-  bench->add_option("--dump-program", options->dump_program, "write the last size's Program");
-  bench->add_flag("--explain", options->explain, "every candidate's terms and limiting link");
-  bench->add_flag("--chart", options->chart, "draw bus bandwidth over size");
-  bench->add_flag("--quiet", options->quiet, "no progress line");
-  bench->add_option("-n,--iters", options->iterations, "collectives in a row, where it is real");
+  Command bench = program.add("bench", "what nccl-tests would print on a cluster");
+  bench.option("collective", &options->collective,
+               "all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all or "
+               "send_recv",
+               {.required = true});
+  bench.option("--cluster", &options->cluster, "a catalog name or a file; see 'topo show'");
+  bench.option("--backend", &options->backend,
+               "sim; or host: run it here, on -g threads or the processes of mpirun; or cuda: "
+               "on -g GPUs, or one for each process of mpirun");
+  bench.option("--library", &options->library,
+               "own (our schedules); mpi, with processes; nccl, on GPUs");
+  bench.option("--nodes", &options->nodes, "instead of the cluster's own number");
+  bench.option("--gpus-per-node,-g", &options->gpus_per_node, "likewise");
+  bench.option("--calibration", &options->calibration, "a profile that calibrate wrote");
+  bench.option("-b,--minbytes", &options->begin, "smallest size (8; 128M is 2^27)");
+  bench.option("-e,--maxbytes", &options->end, "largest size (8G)");
+  bench.option("-f,--stepfactor", &options->factor, "from one size to the next (2)");
+  bench.option("-i,--stepbytes", &options->increment, "add this instead of multiplying");
+  bench.option("-d,--datatype", &options->type, "float, half, bfloat16, …");
+  bench.option("--algorithm", &options->algorithms, "auto, or names separated by commas",
+               {.delimiter = ','});
+  bench.option("--protocol", &options->protocols, "auto, ll, ll128, simple", {.delimiter = ','});
+  bench.option("--channels", &options->channels, "rings or tree pairs side by side");
+  bench.option("--root,-r", &options->root, "rank that broadcasts or receives the sum");
+  bench.option("--engine", &options->engine, "fast (ours) or simgrid (the reference)");
+  bench.option("--detail", &options->detail, "folded, or transfers: simulate each, unfolded");
+  bench.option("--json,-J", &options->json, "write rows and simulation as JSON (- is stdout)");
+  bench.option("--csv", &options->csv, "write the rows as CSV");
+  bench.option("--trace", &options->trace, "write the last size as a Kineto trace (.json.gz)");
+  bench.option("--trace-ranks", &options->trace_ranks, "only these ranks: 0-7,12");
+  bench.option("--report", &options->report, "write a page with figures (.html)");
+  bench.option("--dump-program", &options->dump_program, "write the last size's Program");
+  bench.flag("--explain", options->explain, "every candidate's terms and limiting link");
+  bench.flag("--chart", options->chart, "draw bus bandwidth over size");
+  bench.flag("--quiet", options->quiet, "no progress line");
+  bench.option("-n,--iters", &options->iterations, "collectives in a row, where it is real");
   for (const char* flag : {"-w,--warmup_iters", "-c,--check", "-o,--op"})
-    bench
-        ->add_option(flag, options->unused, "accepted for nccl-tests' sake; nothing to repeat here")
-        ->group("");
-  bench->callback([options] { run(*options); });
+    bench.option(flag, &options->unused, "accepted for nccl-tests' sake; nothing to repeat here",
+                 {.hidden = true});
+  bench.does([options] { run(*options); });
 }
 
 }  // namespace rehearse

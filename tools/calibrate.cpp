@@ -2,12 +2,12 @@
 // nccl-tests, and writes a profile.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "sim/error.hpp"
 #include "sim/quantity_text.hpp"
 #include "tools/calibrate.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/cuda_backend.hpp"
@@ -55,25 +55,25 @@ void calibrate(const Options& options) {
 
 }  // namespace
 
-void add_calibrate_command(CLI::App& app) {
+void add_calibrate_command(Command& program) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("calibrate", "Measure a machine and write a profile that predict takes");
-  command->add_option("--backend", options->backend,
-                      "host: measure here, by threads or the processes of mpirun; cuda: the GPUs");
-  command->add_option("--from", options->logs, "Logs of nccl-tests instead, text or JSON");
-  command->add_option("--cluster", options->cluster, "The machine: a catalog name or a file");
-  command->add_option("--nodes", options->nodes, "Instead of the cluster's own number");
-  command->add_option("--gpus-per-node,-g", options->gpus_per_node, "Likewise");
-  command->add_option("--scenario", options->scenarios, "Measure the matrix products of these");
-  command->add_option("--largest", options->largest, "The longest message (16MiB)");
-  command->add_option("--collective", options->collective, "What the logs are of (all_reduce)");
-  command->add_option("--name", options->name, "What the profile is called (measured)");
-  command->add_option("-o,--output", options->output, "The profile; - is standard output")
-      ->required();
-  command->add_flag("--quiet", options->quiet, "No progress line");
+  Command command =
+      program.add("calibrate", "Measure a machine and write a profile that predict takes");
+  command.option("--backend", &options->backend,
+                 "host: measure here, by threads or the processes of mpirun; cuda: the GPUs");
+  command.option("--from", &options->logs, "Logs of nccl-tests instead, text or JSON");
+  command.option("--cluster", &options->cluster, "The machine: a catalog name or a file");
+  command.option("--nodes", &options->nodes, "Instead of the cluster's own number");
+  command.option("--gpus-per-node,-g", &options->gpus_per_node, "Likewise");
+  command.option("--scenario", &options->scenarios, "Measure the matrix products of these");
+  command.option("--largest", &options->largest, "The longest message (16MiB)");
+  command.option("--collective", &options->collective, "What the logs are of (all_reduce)");
+  command.option("--name", &options->name, "What the profile is called (measured)");
+  command.option("-o,--output", &options->output, "The profile; - is standard output",
+                 {.required = true});
+  command.flag("--quiet", options->quiet, "No progress line");
   options->name = "measured";
-  command->callback([options] { calibrate(*options); });
+  command.does([options] { calibrate(*options); });
 }
 
 }  // namespace rehearse

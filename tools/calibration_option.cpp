@@ -1,12 +1,14 @@
 // One more way to say a key: a profile is named more often than any other.
 #include "tools/calibration_option.hpp"
 
-#include <CLI/CLI.hpp>
+#include <string>
+
+#include "tools/command.hpp"
 
 namespace rehearse {
 
-void add_calibration_option(CLI::App& command, std::vector<std::string>& sets) {
-  command.add_option_function<std::string>(
+void add_calibration_option(Command& command, std::vector<std::string>& sets) {
+  command.option(
       "--calibration",
       [&sets](const std::string& profile) { sets.push_back("calibration=" + profile); },
       "A profile that calibrate wrote: what the machine reaches");

@@ -4,13 +4,11 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace rehearse {
 
+class Command;
+
 /// Adds to `sets`, which must live as long as the command.
-void add_calibration_option(CLI::App& command, std::vector<std::string>& sets);
+void add_calibration_option(Command& command, std::vector<std::string>& sets);
 
 }  // namespace rehearse

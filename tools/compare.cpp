@@ -3,7 +3,6 @@
 // ops.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "sim/error.hpp"
@@ -12,6 +11,7 @@
 #include "strategies/check_scenario.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/calibration_option.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/compare_page.hpp"
 #include "tools/comparison.hpp"
@@ -149,24 +149,24 @@ void compare(const Options& options) {
 
 }  // namespace
 
-void add_compare_command(CLI::App& app) {
+void add_compare_command(Command& program) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
+  Command command = program.add(
       "compare",
       "Predicted against measured: two traces, or a scenario against one or a fresh run");
-  command->add_option("FILES", options->files, "PREDICTED MEASURED, SCENARIO MEASURED, or SCENARIO")
-      ->required();
-  command->add_option("--backend", options->backend, "host: run the scenario now");
-  command->add_option("--compute", options->compute, "paced, or real");
-  command->add_option("--set", options->sets, "Change a key of the scenario; may be repeated")
-      ->allow_extra_args(false);
-  add_calibration_option(*command, options->sets);
-  command->add_option("--steps", options->steps, "How many are timed (5)");
-  command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
-  command->add_option("--trace", options->trace, "Write one trace with both timelines");
-  command->add_option("--report", options->report, "Write a page with figures (.html)");
-  command->add_flag("--quiet", options->quiet, "No progress line");
-  command->callback([options] { compare(*options); });
+  command.option("FILES", &options->files, "PREDICTED MEASURED, SCENARIO MEASURED, or SCENARIO",
+                 {.required = true});
+  command.option("--backend", &options->backend, "host: run the scenario now");
+  command.option("--compute", &options->compute, "paced, or real");
+  command.option("--set", &options->sets, "Change a key of the scenario; may be repeated",
+                 {.word_by_word = true});
+  add_calibration_option(command, options->sets);
+  command.option("--steps", &options->steps, "How many are timed (5)");
+  command.option("--json", &options->json, "Write everything as JSON; - is standard output");
+  command.option("--trace", &options->trace, "Write one trace with both timelines");
+  command.option("--report", &options->report, "Write a page with figures (.html)");
+  command.flag("--quiet", options->quiet, "No progress line");
+  command.does([options] { compare(*options); });
 }
 
 }  // namespace rehearse

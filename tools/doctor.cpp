@@ -1,18 +1,17 @@
 // `rehearse doctor`: the GPUs, driver and NCCL of this machine; what will work, what will not, why.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/cuda_driver.hpp"
 
 namespace rehearse {
 
-void add_doctor_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void add_doctor_command(Command& program) {
+  Command command = program.add(
       "doctor",
       "What this machine has to run on: GPUs, driver, toolkit, NCCL; what will work, and why not");
-  command->callback([] { fmt::print("{}", doctor_text(ask_cuda(), find_tools())); });
+  command.does([] { fmt::print("{}", doctor_text(ask_cuda(), find_tools())); });
 }
 
 }  // namespace rehearse

@@ -2,11 +2,11 @@
 // needs no server; one is for browsers that treat files from disk as strangers to each other.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 
 #include "sim/error.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "topology/text_file.hpp"
 #ifdef REHEARSE_HAS_HTTPLIB
@@ -79,13 +79,13 @@ void lab(const Options& options) {
 
 }  // namespace
 
-void add_lab_command(CLI::App& app) {
+void add_lab_command(Command& program) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("lab", "The lessons and a bench in your browser, on this machine only");
-  command->add_option("--port", options->port, "Of 127.0.0.1 (8765); 0: any that is free");
-  command->add_option("--folder", options->folder, "Where the page is, if not beside the program");
-  command->callback([options] { lab(*options); });
+  Command command =
+      program.add("lab", "The lessons and a bench in your browser, on this machine only");
+  command.option("--port", &options->port, "Of 127.0.0.1 (8765); 0: any that is free");
+  command.option("--folder", &options->folder, "Where the page is, if not beside the program");
+  command.does([options] { lab(*options); });
 }
 
 }  // namespace rehearse

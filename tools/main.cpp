@@ -17,6 +17,7 @@
 
 #include "sim/error.hpp"
 #include "sim/told_elsewhere.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/host_ranks.hpp"
 #include "tools/launch.hpp"
@@ -169,20 +170,21 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // and so does a file that may not grow
   CLI::App app{"Rehearse a training run before you rent the GPUs.", "rehearse"};
   app.set_version_flag("--version", fmt::format("rehearse {}", version()));
-  app.require_subcommand(1);
-  add_predict_command(app);
-  add_sweep_command(app);
-  add_bench_command(app);
-  add_run_command(app);
-  add_calibrate_command(app);
-  add_compare_command(app);
-  add_accuracy_command(app);
-  add_topo_command(app);
-  add_program_command(app);
-  add_teach_command(app);
-  add_lab_command(app);
-  add_validate_command(app);
-  add_doctor_command(app);
+  Command program(app);
+  program.needs_another();
+  add_predict_command(program);
+  add_sweep_command(program);
+  add_bench_command(program);
+  add_run_command(program);
+  add_calibrate_command(program);
+  add_compare_command(program);
+  add_accuracy_command(program);
+  add_topo_command(program);
+  add_program_command(program);
+  add_teach_command(program);
+  add_lab_command(program);
+  add_validate_command(program);
+  add_doctor_command(program);
   app.footer(examples);  // after the commands: each would inherit it
   const int exit_code = finish(run(app, argc, argv));
   tell_launcher(exit_code);

@@ -2,7 +2,6 @@
 // and what to try next.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "strategies/check_scenario.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/calibration_option.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/engine.hpp"
@@ -210,31 +210,29 @@ void predict(const Options& options) {
 
 }  // namespace
 
-void add_predict_command(CLI::App& app) {
+void add_predict_command(Command& program) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
+  Command command = program.add(
       "predict", "One training step of a scenario: time, memory, what limits it, what to try");
-  command->add_option("SCENARIO", options->scenario, "A scenario file; - is standard input")
-      ->required();
-  command
-      ->add_option("--set", options->sets,
-                   "Change a key: tp=4, training.micro_batch_size=2; may be repeated")
-      ->allow_extra_args(false);
-  add_calibration_option(*command, options->sets);
-  command->add_option("--engine", options->engine, "fast (ours) or simgrid (the reference)");
-  command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
-  command->add_option("--csv", options->csv, "Write a row for each role as CSV");
-  command->add_option("--report", options->report, "Write a page with figures (.html)");
-  command->add_option("--trace", options->trace, "Write a trace for Perfetto (.json or .json.gz)");
-  command->add_option("--trace-dir", options->trace_dir,
-                      "Write a trace of each rank into a folder");
-  command->add_option("--trace-ranks", options->trace_ranks, "Which ranks it shows, as in 0-7,12");
-  command->add_option("--threads", options->threads, "For many seeds (default: all cores)");
-  command->add_flag("--no-fold", options->no_fold, "Simulate every rank, also those alike");
-  command->add_flag("--explain", options->explain, "The longest kernels and the critical path");
-  command->add_flag("--no-advice", options->no_advice, "Do not predict what else one could do");
-  command->add_flag("--quiet", options->quiet, "No progress line");
-  command->callback([options] { predict(*options); });
+  command.option("SCENARIO", &options->scenario, "A scenario file; - is standard input",
+                 {.required = true});
+  command.option("--set", &options->sets,
+                 "Change a key: tp=4, training.micro_batch_size=2; may be repeated",
+                 {.word_by_word = true});
+  add_calibration_option(command, options->sets);
+  command.option("--engine", &options->engine, "fast (ours) or simgrid (the reference)");
+  command.option("--json", &options->json, "Write everything as JSON; - is standard output");
+  command.option("--csv", &options->csv, "Write a row for each role as CSV");
+  command.option("--report", &options->report, "Write a page with figures (.html)");
+  command.option("--trace", &options->trace, "Write a trace for Perfetto (.json or .json.gz)");
+  command.option("--trace-dir", &options->trace_dir, "Write a trace of each rank into a folder");
+  command.option("--trace-ranks", &options->trace_ranks, "Which ranks it shows, as in 0-7,12");
+  command.option("--threads", &options->threads, "For many seeds (default: all cores)");
+  command.flag("--no-fold", options->no_fold, "Simulate every rank, also those alike");
+  command.flag("--explain", options->explain, "The longest kernels and the critical path");
+  command.flag("--no-advice", options->no_advice, "Do not predict what else one could do");
+  command.flag("--quiet", options->quiet, "No progress line");
+  command.does([options] { predict(*options); });
 }
 
 }  // namespace rehearse

@@ -2,7 +2,6 @@
 // free of races, its collectives expanded, simulated.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "sim/program_text.hpp"
 #include "sim/verify.hpp"
 #include "strategies/expand.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/engine.hpp"
 #include "tools/output_file.hpp"
@@ -195,32 +195,32 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_program_command(CLI::App& app) {
-  CLI::App* const command =
-      app.add_subcommand("program", "Look at a program file, prove it free of races, simulate it");
-  command->require_subcommand(1);
+void add_program_command(Command& program) {
+  Command command =
+      program.add("program", "Look at a program file, prove it free of races, simulate it");
+  command.needs_another();
   // Callbacks outlive this function; each holds its share of the options.
   const auto options = std::make_shared<Options>();
   const auto add = [&](const char* name, const char* help, void (*action)(const Options&)) {
-    CLI::App* const sub = command->add_subcommand(name, help);
-    sub->add_option("FILE", options->file, "A program in its text form")->required();
-    sub->callback([options, action] { action(*options); });
+    Command sub = command.add(name, help);
+    sub.option("FILE", &options->file, "A program in its text form", {.required = true});
+    sub.does([options, action] { action(*options); });
     return sub;
   };
   add("show", "Count its ops, ranks and bytes", show);
   add("verify", "Prove that no two ops race, or name them", verify_file);
-  CLI::App* const sub = add("run", "Simulate it on a cluster", run);
-  for (CLI::App* const each : {sub, add("expand", "Write its collectives as transfers", expand)}) {
-    each->add_option("--cluster", options->cluster, "A name of the catalog, or a file")->required();
-    each->add_option("--algorithm", options->algorithm, "For its collectives")
-        ->capture_default_str();
+  Command sub = add("run", "Simulate it on a cluster", run);
+  for (Command each : {sub, add("expand", "Write its collectives as transfers", expand)}) {
+    each.option("--cluster", &options->cluster, "A name of the catalog, or a file",
+                {.required = true});
+    each.option("--algorithm", &options->algorithm, "For its collectives", {.shows_default = true});
   }
-  sub->add_option("--engine", options->engine, "fast or simgrid")->capture_default_str();
-  sub->add_option("--json", options->json, "Write the result as JSON; - is standard output");
-  sub->add_option("--trace", options->trace, "Write a trace for Perfetto (.json or .json.gz)");
-  sub->add_option("--trace-ranks", options->trace_ranks, "Which ranks it shows, as in 0-7,12");
-  sub->add_option("--op", options->op, "Say why this op ran when it did");
-  sub->add_flag("--explain", options->explain, "Say so for every op of the critical path");
+  sub.option("--engine", &options->engine, "fast or simgrid", {.shows_default = true});
+  sub.option("--json", &options->json, "Write the result as JSON; - is standard output");
+  sub.option("--trace", &options->trace, "Write a trace for Perfetto (.json or .json.gz)");
+  sub.option("--trace-ranks", &options->trace_ranks, "Which ranks it shows, as in 0-7,12");
+  sub.option("--op", &options->op, "Say why this op ran when it did");
+  sub.flag("--explain", options->explain, "Say so for every op of the critical path");
 }
 
 }  // namespace rehearse

@@ -2,7 +2,6 @@
 // the processes of mpirun, or on GPUs, in real time.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "strategies/server_report.hpp"
 #include "tools/calibrated.hpp"
 #include "tools/calibration_option.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/cuda_backend.hpp"
@@ -347,44 +347,44 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_run_command(CLI::App& app) {
+void add_run_command(Command& program) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("run", "The same step for real: threads here, or processes of mpirun");
-  command->add_option("SCENARIO", options->scenario, "A scenario file")->required();
-  command->add_option("--set", options->sets, "Change a key: tp=4; may be repeated")
-      ->allow_extra_args(false);
-  add_calibration_option(*command, options->sets);
-  command->add_option("--backend", options->backend, "host, or cuda: the GPUs of this machine")
-      ->required();
-  command->add_option("--compute", options->compute,
-                      "real; or paced: computes wait for their modelled time");
-  command->add_option("--library", options->library,
-                      "Collectives: own (our schedules); mpi, with processes; nccl, on GPUs");
-  command->add_flag("--graph", options->graph,
-                    "On GPUs, each step as one CUDA graph, as with cuda_graph");
-  command->add_flag("--cupti", options->cupti, "On GPUs, times by CUPTI's records, not by events");
-  command->add_option("--algorithm", options->algorithm, "NCCL's: ring, tree, nvls, ...");
-  command->add_option("--protocol", options->protocol, "NCCL's: LL, LL128, Simple");
-  command->add_option("--steps", options->steps,
-                      "How many are timed (5), after one to warm up that trains nothing");
-  command->add_option("--checkpoint", options->checkpoint,
-                      "Keep the training in a file: at the end, and when it is stopped");
-  command->add_option("--checkpoint-every", options->checkpoint_every,
-                      "And whenever that many steps are done");
-  command->add_option("--resume", options->resume, "Go on from a checkpoint, with the same bits");
-  command->add_option("--seed", options->seed,
-                      "Of parameters and samples, in place of the scenario's data_seed (1)");
-  command->add_option(
-      "--learning-rate", options->learning_rate,
+  Command command =
+      program.add("run", "The same step for real: threads here, or processes of mpirun");
+  command.option("SCENARIO", &options->scenario, "A scenario file", {.required = true});
+  command.option("--set", &options->sets, "Change a key: tp=4; may be repeated",
+                 {.word_by_word = true});
+  add_calibration_option(command, options->sets);
+  command.option("--backend", &options->backend, "host, or cuda: the GPUs of this machine",
+                 {.required = true});
+  command.option("--compute", &options->compute,
+                 "real; or paced: computes wait for their modelled time");
+  command.option("--library", &options->library,
+                 "Collectives: own (our schedules); mpi, with processes; nccl, on GPUs");
+  command.flag("--graph", options->graph,
+               "On GPUs, each step as one CUDA graph, as with cuda_graph");
+  command.flag("--cupti", options->cupti, "On GPUs, times by CUPTI's records, not by events");
+  command.option("--algorithm", &options->algorithm, "NCCL's: ring, tree, nvls, ...");
+  command.option("--protocol", &options->protocol, "NCCL's: LL, LL128, Simple");
+  command.option("--steps", &options->steps,
+                 "How many are timed (5), after one to warm up that trains nothing");
+  command.option("--checkpoint", &options->checkpoint,
+                 "Keep the training in a file: at the end, and when it is stopped");
+  command.option("--checkpoint-every", &options->checkpoint_every,
+                 "And whenever that many steps are done");
+  command.option("--resume", &options->resume, "Go on from a checkpoint, with the same bits");
+  command.option("--seed", &options->seed,
+                 "Of parameters and samples, in place of the scenario's data_seed (1)");
+  command.option(
+      "--learning-rate", &options->learning_rate,
       "In place of the scenario's (sgd 0.1, momentum 0.05, adam 0.003, lars 5, lamb 0.01)");
-  command->add_option("--processes", options->processes,
-                      "Ranks as so many processes: starts mpirun (-n N), and watches over it");
-  command->add_option("--mpirun", options->mpirun, "More words for mpirun: '--hostfile hosts'");
-  command->add_option("--json", options->json, "Write everything as JSON; - is standard output");
-  command->add_option("--trace", options->trace, "Write the median step as a trace for Perfetto");
-  command->add_flag("--quiet", options->quiet, "No progress line");
-  command->callback([options] { run(*options); });
+  command.option("--processes", &options->processes,
+                 "Ranks as so many processes: starts mpirun (-n N), and watches over it");
+  command.option("--mpirun", &options->mpirun, "More words for mpirun: '--hostfile hosts'");
+  command.option("--json", &options->json, "Write everything as JSON; - is standard output");
+  command.option("--trace", &options->trace, "Write the median step as a trace for Perfetto");
+  command.flag("--quiet", options->quiet, "No progress line");
+  command.does([options] { run(*options); });
 }
 
 }  // namespace rehearse

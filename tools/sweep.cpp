@@ -1,7 +1,6 @@
 // `rehearse sweep SCENARIO --axis KEY=VALUES…`: every combination predicted, the best one marked.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "tools/calibrated.hpp"
 #include "tools/calibration_option.hpp"
 #include "tools/chart.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/host_ranks.hpp"
@@ -114,26 +114,25 @@ void sweep(const Options& options) {
 
 }  // namespace
 
-void add_sweep_command(CLI::App& app) {
+void add_sweep_command(Command& program) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
+  Command command = program.add(
       "sweep", "Every combination of some keys' values, predicted; the best one marked");
-  command->add_option("SCENARIO", options->scenario, "A scenario file; - is standard input")
-      ->required();
-  command
-      ->add_option("--axis", options->axes,
-                   "A key and its values: tp=1,2,4,8 or nodes=1..64*2; may be repeated")
-      ->allow_extra_args(false);
-  command->add_option("--set", options->sets, "Change a key for all points; may be repeated")
-      ->allow_extra_args(false);
-  add_calibration_option(*command, options->sets);
-  command->add_option("--csv", options->csv, "Write a row for each point; - is standard output");
-  command->add_option("--json", options->json, "Write everything as JSON");
-  command->add_option("--report", options->report, "Write a page with figures (.html)");
-  command->add_option("--threads", options->threads, "How many points at a time (all cores)");
-  command->add_option("--top", options->top, "How many points the table shows (10)");
-  command->add_flag("--quiet", options->quiet, "No progress line");
-  command->callback([options] { sweep(*options); });
+  command.option("SCENARIO", &options->scenario, "A scenario file; - is standard input",
+                 {.required = true});
+  command.option("--axis", &options->axes,
+                 "A key and its values: tp=1,2,4,8 or nodes=1..64*2; may be repeated",
+                 {.word_by_word = true});
+  command.option("--set", &options->sets, "Change a key for all points; may be repeated",
+                 {.word_by_word = true});
+  add_calibration_option(command, options->sets);
+  command.option("--csv", &options->csv, "Write a row for each point; - is standard output");
+  command.option("--json", &options->json, "Write everything as JSON");
+  command.option("--report", &options->report, "Write a page with figures (.html)");
+  command.option("--threads", &options->threads, "How many points at a time (all cores)");
+  command.option("--top", &options->top, "How many points the table shows (10)");
+  command.flag("--quiet", options->quiet, "No progress line");
+  command.does([options] { sweep(*options); });
 }
 
 }  // namespace rehearse

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "sim/error.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/teach_progress.hpp"
 #include "tools/teach_show.hpp"
@@ -18,9 +18,10 @@ namespace rehearse {
 namespace {
 
 struct Options {
-  std::string lesson, answer;
+  std::string lesson;
+  std::optional<std::string> answer;
   std::vector<std::string> sets;
-  bool list = false, has_answer = false;
+  bool list = false;
 };
 
 bool is_asked_for(const Lesson& lesson, std::string_view word) {
@@ -103,10 +104,10 @@ void show(const Options& options, const std::vector<Lesson>& lessons, const Less
           LessonProgress& progress) {
   LessonSheet sheet(lesson, options.sets);
   std::optional<Amount> guess;
-  if (options.has_answer) guess = parse_guess(options.answer, lesson.unit);
+  if (options.answer) guess = parse_guess(*options.answer, lesson.unit);
   const std::string opening = lesson_opening(lesson, sheet);
   fmt::print("{}", opening);
-  if (!options.has_answer) guess = ask(lesson);
+  if (!options.answer) guess = ask(lesson);
   // Simulated before anything of the answer is printed: a mistake is one line and nothing else.
   const std::string reveal = lesson_reveal(lesson, sheet);
   const std::string truth = to_text(sheet.answer(), lesson.unit);
@@ -146,21 +147,18 @@ void teach(const Options& options) {
 
 }  // namespace
 
-void add_teach_command(CLI::App& app) {
+void add_teach_command(Command& program) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("teach", "Lessons: a question, your guess, the run, and why");
-  command->add_option("LESSON", options->lesson,
-                      "Its number or name; left out: the first that is not done");
-  command->add_flag("--list", options->list, "All lessons, and which are done");
-  const auto* const answer =
-      command->add_option("--answer", options->answer, "Your guess, instead of being asked: 35ms");
-  command->add_option("--set", options->sets, "Change a key of its scenario: what if?")
-      ->allow_extra_args(false);
-  command->callback([options, answer] {
-    options->has_answer = answer->count() > 0;
-    teach(*options);
-  });
+  Command command = program.add("teach", "Lessons: a question, your guess, the run, and why");
+  command.option("LESSON", &options->lesson,
+                 "Its number or name; left out: the first that is not done");
+  command.flag("--list", options->list, "All lessons, and which are done");
+  command.option(
+      "--answer", [options](const std::string& guess) { options->answer = guess; },
+      "Your guess, instead of being asked: 35ms");
+  command.option("--set", &options->sets, "Change a key of its scenario: what if?",
+                 {.word_by_word = true});
+  command.does([options] { teach(*options); });
 }
 
 }  // namespace rehearse

@@ -1,7 +1,6 @@
 // `rehearse topo`: look at a machine, convert it between formats, and follow a route through it.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -13,6 +12,7 @@
 
 #include "sim/error.hpp"
 #include "sim/quantity_text.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "tools/counts.hpp"
 #include "tools/output_file.hpp"
@@ -157,40 +157,39 @@ void route(const Options& options) {
              equal, equal == 1 ? "" : "s");
 }
 
-void add_overrides(CLI::App& command, Options& options) {
-  command.add_option("--nodes", options.nodes, "How many nodes, instead of the file's number");
-  command.add_option("--gpus-per-node", options.gpus_per_node,
-                     "Use the first GPUs of each node only");
+void add_overrides(Command& command, Options& options) {
+  command.option("--nodes", &options.nodes, "How many nodes, instead of the file's number");
+  command.option("--gpus-per-node", &options.gpus_per_node, "Use the first GPUs of each node only");
 }
 
 }  // namespace
 
-void add_topo_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();  // CLI11 keeps callbacks by copy
-  CLI::App* topo = app.add_subcommand("topo", "Show, convert and route through a machine");
-  topo->require_subcommand(1);
+void add_topo_command(Command& program) {
+  const auto options = std::make_shared<Options>();
+  Command topo = program.add("topo", "Show, convert and route through a machine");
+  topo.needs_another();
 
-  CLI::App* shown =
-      topo->add_subcommand("show", "Summary and matrix of a machine; alone: the catalog");
-  shown->add_option("cluster", options->cluster, "Name in the catalog, or a file");
-  add_overrides(*shown, *options);
-  shown->callback([options] { show(*options); });
+  Command shown = topo.add("show", "Summary and matrix of a machine; alone: the catalog");
+  shown.option("cluster", &options->cluster, "Name in the catalog, or a file");
+  add_overrides(shown, *options);
+  shown.does([options] { show(*options); });
 
-  CLI::App* converted = topo->add_subcommand("convert", "Write a machine in another format");
-  converted->add_option("cluster", options->cluster, "Name in the catalog, or a file")->required();
-  converted->add_option("-o,--output", options->output, "File to write, or - for standard output")
-      ->required();
-  converted->add_option("--to", options->format, "Format; by default the file's ending tells")
-      ->check(CLI::IsMember({"toml", "nccl-xml", "nvidia-smi", "graphml", "dot"}));
-  add_overrides(*converted, *options);
-  converted->callback([options] { convert(*options); });
+  Command converted = topo.add("convert", "Write a machine in another format");
+  converted.option("cluster", &options->cluster, "Name in the catalog, or a file",
+                   {.required = true});
+  converted.option("-o,--output", &options->output, "File to write, or - for standard output",
+                   {.required = true});
+  converted.option("--to", &options->format, "Format; by default the file's ending tells",
+                   {.choices = {"toml", "nccl-xml", "nvidia-smi", "graphml", "dot"}});
+  add_overrides(converted, *options);
+  converted.does([options] { convert(*options); });
 
-  CLI::App* routed = topo->add_subcommand("route", "Every hop between two devices");
-  routed->add_option("cluster", options->cluster, "Name in the catalog, or a file")->required();
-  routed->add_option("from", options->from, "Device name or rank")->required();
-  routed->add_option("to", options->to, "Device name or rank")->required();
-  add_overrides(*routed, *options);
-  routed->callback([options] { route(*options); });
+  Command routed = topo.add("route", "Every hop between two devices");
+  routed.option("cluster", &options->cluster, "Name in the catalog, or a file", {.required = true});
+  routed.option("from", &options->from, "Device name or rank", {.required = true});
+  routed.option("to", &options->to, "Device name or rank", {.required = true});
+  add_overrides(routed, *options);
+  routed.does([options] { route(*options); });
 }
 
 }  // namespace rehearse

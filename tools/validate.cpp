@@ -1,7 +1,6 @@
 // `rehearse validate FILE…`: every mistake of every file, or "ok".
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "sim/scenario_file.hpp"
 #include "strategies/check_scenario.hpp"
 #include "strategies/placement.hpp"
+#include "tools/command.hpp"
 #include "tools/commands.hpp"
 #include "topology/cluster.hpp"
 #include "topology/text_file.hpp"
@@ -70,12 +70,12 @@ void validate_all(const std::vector<std::string>& files) {
 
 }  // namespace
 
-void add_validate_command(CLI::App& app) {
-  CLI::App* const command = app.add_subcommand(
+void add_validate_command(Command& program) {
+  Command command = program.add(
       "validate", "Check scenario, cluster, topology and program files: every mistake, or ok");
   const auto files = std::make_shared<std::vector<std::string>>();
-  command->add_option("FILE", *files, "Files to check; - for standard input")->required();
-  command->callback([files] { validate_all(*files); });
+  command.option("FILE", files.get(), "Files to check; - for standard input", {.required = true});
+  command.does([files] { validate_all(*files); });
 }
 
 }  // namespace rehearse
