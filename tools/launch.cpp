@@ -20,12 +20,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <regex>
 #include <sstream>
 #include <string_view>
 #include <vector>
 
+#include "kernels/comm/processes.hpp"
 #include "sim/error.hpp"
 #include "sim/told_elsewhere.hpp"
 #include "tools/host_ranks.hpp"
@@ -144,6 +146,7 @@ class Job {
 
   void send(int signal) const { ::kill(process_, signal); }
   void end_all() const { ::kill(-process_, SIGKILL); }
+  std::vector<std::int64_t> ranks_here() const { return children_of(process_); }
 
   /// What came on its standard error within a tenth of a second; nullopt when it has ended.
   std::optional<std::string> hear() {
@@ -206,9 +209,40 @@ class Deadlines {
   bool asked_ = false;
 };
 
-void tell_end(const Listener& listener, int status, bool interrupted) {
+/// Ranks look after one another once MPI has begun. Until then a rank that is stopped keeps all
+/// waiting without a word, and it is seen from here; later, too, by somebody who is slower than
+/// they.
+class StoppedRanks {
+ public:
+  /// Whom to name. Ends that rank: mpirun then ends the others.
+  std::optional<std::string> look(const Job& job) {
+    const auto now = Clock::now();
+    if (now - last_look_ < std::chrono::seconds(1)) return {};
+    last_look_ = now;
+    for (const std::int64_t rank : job.ranks_here()) {
+      if (state_of(rank) != 'T') {
+        since_.erase(rank);
+      } else if (now - since_.try_emplace(rank, now).first->second > patience) {
+        const std::string number = started_with(rank, "OMPI_COMM_WORLD_RANK");
+        ::kill(static_cast<pid_t>(rank), SIGKILL);
+        return fmt::format("rank {} (process {} here) is stopped", number.empty() ? "?" : number,
+                           rank);
+      }
+    }
+    return {};
+  }
+
+ private:
+  static constexpr auto patience = std::chrono::seconds(6);  // ranks wait for 5
+  std::map<std::int64_t, Clock::time_point> since_;
+  Clock::time_point last_look_ = Clock::now();
+};
+
+void tell_end(const Listener& listener, int status, bool interrupted,
+              const std::optional<std::string>& stopped) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && !interrupted) return;
   if (listener.has_told()) throw ToldElsewhere(listener.code().value_or(3));
+  if (stopped) throw DeviceError(*stopped);
   if (interrupted) throw DeviceError("stopped before the end");
   if (listener.killed()) throw DeviceError(*listener.killed());
   if (listener.code()) throw ToldElsewhere(*listener.code());
@@ -233,11 +267,14 @@ bool start_under_mpirun(std::size_t processes, const std::string& more_words) {
   Job job(mpirun_words(processes, more_words));
   Listener listener;
   Deadlines deadlines;
+  StoppedRanks stopped_ranks;
+  std::optional<std::string> stopped;
   bool interrupted = false;
   while (const std::optional<std::string> text = job.hear()) {
     listener.take(*text);
     // The others have seen the same, or mpirun ends them; but it waits for a host that is cut off.
-    if (listener.has_told()) deadlines.begin(std::chrono::milliseconds(1500));
+    if (!stopped) stopped = stopped_ranks.look(job);
+    if (listener.has_told() || stopped) deadlines.begin(std::chrono::milliseconds(1500));
     if (interrupt.was_interrupted() && !std::exchange(interrupted, true)) {
       deadlines.begin(std::chrono::seconds(6));  // a step may come to its end
       job.send(SIGUSR1);
@@ -245,7 +282,7 @@ bool start_under_mpirun(std::size_t processes, const std::string& more_words) {
     deadlines.keep(job);
   }
   listener.finish();
-  tell_end(listener, job.status(), interrupted);
+  tell_end(listener, job.status(), interrupted, stopped);
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include <list>
 #include <thread>
 
+#include "kernels/comm/processes.hpp"
 #include "sim/error.hpp"
 #include "sim/told_elsewhere.hpp"
 
@@ -23,15 +24,6 @@ namespace {
 constexpr std::uint32_t alive = 1, culprit_is_told = 2;
 constexpr const char* ended = "is gone: its process has ended";
 constexpr auto beat = std::chrono::seconds(1);
-
-// The state of a process, a letter of /proc; 0 when it is not there.
-char state_of(std::int64_t process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  std::string text;
-  std::getline(file, text);
-  const std::size_t name_end = text.rfind(") ");
-  return name_end == std::string::npos ? '\0' : text[name_end + 2];
-}
 
 }  // namespace
 

@@ -79,9 +79,9 @@ def seconds_used(pid):
 
 
 class Job:
-    """A run that would take minutes, once its ranks are at work."""
+    """A run that would take minutes, once its ranks are at work, or as soon as they are there."""
 
-    def __init__(self, rehearse, folder, name, ranks, launcher=None, more=()):
+    def __init__(self, rehearse, folder, name, ranks, launcher=None, more=(), at_work=True):
         self.folder, self.name = folder, name
         words = (launcher or []) + [rehearse, "run", "scenario.toml", "--backend", "host",
                                     "--steps", "100000", "--quiet", "--json", f"{name}.json"]
@@ -89,12 +89,12 @@ class Job:
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         env=ENVIRONMENT, start_new_session=True)
         self.ranks = []
-        for _ in range(300):
-            time.sleep(0.1)
+        for _ in range(3000):
+            time.sleep(0.01)
             self.ranks = tree_of(self.process.pid)
             if len(self.ranks) >= ranks:
                 break
-        for _ in range(600):  # beyond MPI's own beginning, in which nobody watches over anybody yet
+        for _ in range(600 if at_work else 0):  # beyond MPI's own beginning
             time.sleep(0.1)
             if all(seconds_used(pid) >= 1 for pid in self.ranks or [self.process.pid]):
                 break
@@ -142,6 +142,9 @@ def processes(rehearse, folder):
     job = Job(rehearse, folder, "stopped", 3, more=ours)
     os.kill(job.ranks[2], signal.SIGSTOP)
     job.end(["rank 2 ("])
+    job = Job(rehearse, folder, "stopped early", 3, more=ours, at_work=False)
+    os.kill(job.ranks[1], signal.SIGSTOP)
+    job.end(["rank 1 ("])
     job = Job(rehearse, folder, "interrupted", 3,
               more=(*ours, "--checkpoint", "interrupted.checkpoint"))
     os.kill(job.process.pid, signal.SIGINT)
