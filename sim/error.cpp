@@ -50,6 +50,21 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
+// A part left off: 'micro_batch' for 'micro_batch_size', but not 'normal' for 'lognormal'. The
+// shortest such, or nullptr.
+const std::string* completed(std::string_view word, std::span<const std::string> candidates) {
+  const auto is_joint = [](char c) { return c == '_' || c == '-'; };
+  const std::string* best = nullptr;
+  for (const std::string& candidate : candidates) {
+    if (word.empty() || candidate.size() <= word.size()) continue;
+    const bool fits =
+        (candidate.starts_with(word) && is_joint(candidate[word.size()])) ||
+        (candidate.ends_with(word) && is_joint(candidate[candidate.size() - word.size() - 1]));
+    if (fits && (best == nullptr || candidate.size() < best->size())) best = &candidate;
+  }
+  return best;
+}
+
 }  // namespace
 
 InputError::InputError(std::vector<Problem> problems)
@@ -69,6 +84,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < nearest) nearest = distance, best = &candidate;
   }
+  if (best == nullptr) best = completed(word, candidates);
   return best ? fmt::format("; did you mean '{}'?", *best) : "";
 }
 

@@ -55,7 +55,8 @@ class NothingToRunOn : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// "; did you mean 'ring'?" for the nearest candidate, or "" when none is near.
+/// "; did you mean 'ring'?" for the nearest candidate, else for one of whose parts
+/// ('micro_batch_size') the word has some, or "".
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace rehearse

@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 namespace rehearse {
 
@@ -20,8 +22,21 @@ struct CloseFile {
 };
 using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
 
+// Of the files of its kind in the same folder.
+std::string similar_name(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (entry.path().extension() == file.extension()) names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());  // folders have no order
+  return did_you_mean(file.stem().string(), names);
+}
+
 [[noreturn]] void fail(const std::string& file) {
-  throw InputError(Place{file}, fmt::format("cannot read: {}", std::strerror(errno)));
+  const int cause = errno;
+  throw InputError(Place{file}, fmt::format("cannot read: {}{}", std::strerror(cause),
+                                            cause == ENOENT ? similar_name(file) : ""));
 }
 
 std::string read_all(std::FILE* in, const std::string& file) {

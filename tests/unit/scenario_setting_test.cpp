@@ -52,6 +52,9 @@ TEST(Setting, SaysWhatIsWrong) {
   EXPECT_EQ(error_of("tp"), "--set tp: error: write KEY=VALUE, e.g. tp=4");
   EXPECT_EQ(error_of("=4"), "--set =4: error: write KEY=VALUE, e.g. tp=4");
   EXPECT_EQ(error_of("gsb=4"), "--set gsb=4: error: unknown key 'gsb'; did you mean 'gbs'?");
+  EXPECT_EQ(error_of("micro_batch=4"),
+            "--set micro_batch=4: error: unknown key 'micro_batch'; did you mean "
+            "'micro_batch_size'?");
   EXPECT_EQ(error_of("parallelism.tensor_parallel_size=4"),
             "--set parallelism.tensor_parallel_size=4: error: unknown key "
             "'parallelism.tensor_parallel_size'; did you mean "
