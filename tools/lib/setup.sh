@@ -174,6 +174,6 @@ configure() {
 build() {
   local preset=$1
   shift
-  say "building ($preset)"
+  say "building ($preset), ${SECONDS} s after the start"
   cmake --build --preset "$preset" --parallel "$(nproc)" "$@" -- --quiet
 }
