@@ -1,5 +1,5 @@
 // A command and its options: the part of CLI11 that we use, behind a header that is quick to
-// compile. CLI11's own templates took a sixth of the time of all commands to build.
+// compile. CLI11's own templates took some 8 s in each of 14 files.
 #pragma once
 
 #include <cstdint>
