@@ -22,6 +22,7 @@ struct Options {
   std::string backend, cluster, output, name, collective = "all_reduce", largest = "16MiB";
   std::vector<std::string> logs, scenarios;
   std::optional<std::int64_t> nodes, gpus_per_node;
+  std::int64_t rounds = 5;
   bool quiet = false;
 };
 
@@ -29,7 +30,7 @@ Profile profile_of(const Options& options, const Topology& topology) {
   if (!options.logs.empty())
     return calibrate_from_logs({topology, options.logs, options.collective, options.quiet});
   const HostCalibration what{topology, options.scenarios, parse_bytes(options.largest),
-                             options.quiet};
+                             *counted("--rounds", options.rounds, 1000), options.quiet};
   return options.backend == "cuda" ? need_cuda().calibrate(what) : calibrate_on_host(what);
 }
 
@@ -65,8 +66,9 @@ void add_calibrate_command(Command& program) {
   command.option("--cluster", &options->cluster, "The machine: a catalog name or a file");
   command.option("--nodes", &options->nodes, "Instead of the cluster's own number");
   command.option("--gpus-per-node,-g", &options->gpus_per_node, "Likewise");
-  command.option("--scenario", &options->scenarios, "Measure the matrix products of these");
+  command.option("--scenario", &options->scenarios, "Measure the kernels of these");
   command.option("--largest", &options->largest, "The longest message (16MiB)");
+  command.option("--rounds", &options->rounds, "How often each measurement is made (5)");
   command.option("--collective", &options->collective, "What the logs are of (all_reduce)");
   command.option("--name", &options->name, "What the profile is called (measured)");
   command.option("-o,--output", &options->output, "The profile; - is standard output",

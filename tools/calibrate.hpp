@@ -12,12 +12,12 @@ namespace rehearse {
 
 struct HostCalibration {
   const Topology& topology;
-  std::vector<std::string> scenarios;  // whose matrix products are measured
+  std::vector<std::string> scenarios;  // whose kernels are measured
   Bytes largest;                       // message
+  std::size_t rounds = 5;              // how often each is measured
   bool quiet = false;
 };
-/// Links, collectives by algorithm, products, memory-bound kernels, what communication costs
-/// compute. Ranks are those of the topology.
+/// Rounds of a HostCalibrator. Ranks are those of the topology.
 Profile calibrate_on_host(const HostCalibration& what);
 
 struct LogCalibration {

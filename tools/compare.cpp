@@ -7,6 +7,8 @@
 
 #include "sim/error.hpp"
 #include "sim/fast_simulator.hpp"
+#include "sim/quantity_text.hpp"
+#include "sim/scenario_machine.hpp"
 #include "sim/shaped_roofline.hpp"
 #include "strategies/check_scenario.hpp"
 #include "tools/calibrated.hpp"
@@ -16,6 +18,7 @@
 #include "tools/compare_page.hpp"
 #include "tools/comparison.hpp"
 #include "tools/counts.hpp"
+#include "tools/host_calibrator.hpp"
 #include "tools/interrupt.hpp"
 #include "tools/output_file.hpp"
 #include "tools/progress.hpp"
@@ -26,15 +29,17 @@ namespace {
 
 struct Options {
   std::vector<std::string> files, sets;
-  std::string backend, compute = "paced", json, trace, report;
-  std::int64_t steps = 5;
+  std::string backend, compute = "paced", profile, largest = "16MiB", json, trace, report;
+  std::int64_t steps = 5, rounds = 10;
   bool quiet = false;
+  int to_standard_output() const {
+    return (json == "-") + (trace == "-") + (report == "-") + (profile == "-");
+  }
+  bool is_paced() const { return !backend.empty() && compute == "paced"; }
 };
 
 /// Whether standard output is free for people.
-bool talks(const Options& options) {
-  return options.json != "-" && options.trace != "-" && options.report != "-";
-}
+bool talks(const Options& options) { return options.to_standard_output() == 0; }
 
 void tell(const Options& options, const Comparison& comparison, const ComparedSides& sides) {
   if (talks(options)) fmt::print("{}", comparison_text(comparison));
@@ -61,75 +66,135 @@ LoadedScenario loaded(const Options& options) {
   check_scenario(loaded);
   if (loaded.scenario.parameter_server.servers > 0)
     throw InputError("a run with parameter servers cannot be compared yet; predict it");
-  loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
-  // Who only waits for a kernel's time has nothing that communication could take away.
-  if (!options.backend.empty() && options.compute == "paced")
-    for (Accelerator& device : loaded.topology.accelerators) device.communication_share = 0;
   return loaded;
 }
 
-/// A scenario's step lowered whole, for every rank, and simulated.
-struct SimulatedStep {
+/// The scenario's machine: as it was measured just now, or as its profile says.
+Topology machine_of(const Options& options, const LoadedScenario& loaded,
+                    const std::optional<Calibration>& measured) {
+  Topology machine = measured ? machine_for(loaded.scenario, apply(*measured, loaded.topology))
+                              : calibrated(loaded.scenario, loaded.topology);
+  // Who only waits for a kernel's time has nothing that communication could take away.
+  if (options.is_paced())
+    for (Accelerator& device : machine.accelerators) device.communication_share = 0;
+  return machine;
+}
+
+/// A scenario's step lowered whole, for every rank.
+struct LoweredStep {
   LoadedScenario scenario;
   ShapedRoofline cost;
   StepPredictor predictor{scenario.topology, cost};
   Routing routing{scenario.topology};
   HostStep step;
-  Timeline timeline;
 
-  SimulatedStep(const Options& options, HostCompute compute)
-      : scenario{loaded(options)},
-        step{host_step(scenario, predictor, routing, compute, default_numbers(scenario.scenario))},
-        timeline{FastSimulator{routing, cost}.run(step.program)} {}
-  SimulatedStep(const SimulatedStep&) = delete;
+  LoweredStep(LoadedScenario loaded, HostCompute compute)
+      : scenario{std::move(loaded)},
+        step{host_step(scenario, predictor, routing, compute, default_numbers(scenario.scenario))} {
+  }
+  LoweredStep(const LoweredStep&) = delete;
 
-  std::vector<TraceSlice> slices() const { return slices_of(step, told_of_whole(step, timeline)); }
+  std::vector<TraceSlice> slices(const Timeline& timeline) const {
+    return slices_of(step, told_of_whole(step, timeline));
+  }
+  std::vector<TraceSlice> predicted_on(const Topology& machine) const {
+    Routing routing_there{machine};
+    return slices(FastSimulator{routing_there, cost}.run(step.program));
+  }
 };
 
 void compare_with_trace(const Options& options) {
-  const SimulatedStep predicted(options, HostCompute::paced);
-  const std::vector<TraceSlice> before = predicted.slices();
+  LoadedScenario scenario = loaded(options);
+  scenario.topology = machine_of(options, scenario, {});
+  const LoweredStep lowered(std::move(scenario), HostCompute::paced);
+  const std::vector<TraceSlice> before = lowered.predicted_on(lowered.scenario.topology);
   const std::vector<TraceSlice> after = read_trace(options.files[1]);
-  const Scenario& scenario = predicted.scenario.scenario;
-  const std::string calibration = calibration_words(scenario);
-  if (talks(options)) fmt::print("{}\npredicted with {}\n\n", scenario.title, calibration);
+  const std::string& title = lowered.scenario.scenario.title;
+  const std::string calibration = calibration_words(lowered.scenario.scenario);
+  if (talks(options)) fmt::print("{}\npredicted with {}\n\n", title, calibration);
   tell(options, compare(before, after),
-       {scenario.title,
-        {{"predicted with", calibration}, {"measured", options.files[1]}},
-        before,
-        after});
+       {title, {{"predicted with", calibration}, {"measured", options.files[1]}}, before, after});
 }
+
+/// Calibrates between the steps of a run, if it was asked to: a machine that changes its speed is
+/// the same one then, on both sides of the comparison.
+class Turns {
+ public:
+  Turns(const Options& options, const LoadedScenario& scenario, const HostRanks& ranks,
+        Progress& progress, std::function<bool()> stop) {
+    if (options.profile.empty()) return;
+    if (!scenario.scenario.calibration.empty())
+      throw InputError("--calibrate measures the machine, and a profile of it was named as well");
+    calibrator_.emplace(
+        ranks,
+        HostCalibrator::What{.topology = scenario.topology,
+                             .scenarios = {scenario},
+                             .largest = parse_bytes(options.largest),
+                             .kernels = !options.is_paced(),  // or they take what the file says
+                             .stop = std::move(stop)},
+        progress);
+    calibrator_->round();
+  }
+
+  void round() {
+    if (calibrator_) calibrator_->round();
+  }
+  std::optional<Profile> profile() const {
+    if (!calibrator_) return std::nullopt;
+    Profile profile = calibrator_->profile();
+    profile.calibration.name = "measured in turns with the run";
+    profile.calibration.error = profile.mean_error();
+    return profile;
+  }
+  std::optional<Calibration> calibration() const {
+    const std::optional<Profile> made = profile();
+    return made ? std::optional{made->calibration} : std::nullopt;
+  }
+
+ private:
+  std::optional<HostCalibrator> calibrator_;
+};
 
 void compare_with_run(const Options& options) {
   if (options.backend != "host")
     throw InputError(fmt::format("unknown backend '{}'; there is host", options.backend));
   if (options.compute != "paced" && options.compute != "real")
     throw InputError(fmt::format("--compute {} is neither 'real' nor 'paced'", options.compute));
-  const bool is_paced = options.compute == "paced";
-  const HostCompute compute = is_paced ? HostCompute::paced : HostCompute::calls;
+  const HostCompute compute = options.is_paced() ? HostCompute::paced : HostCompute::calls;
+  const std::size_t steps = *counted("--steps", options.steps, 100'000);
+  const std::size_t in_a_turn = (steps - 1) / *counted("--rounds", options.rounds, 100'000) + 1;
   const InterruptGuard interrupt;
+  const auto stop = [&] { return interrupt.was_interrupted(); };
   const HostRanks ranks;
   Progress progress(options.quiet || !ranks.is_first());
   progress.show("predicting");
-  const SimulatedStep predicted(options, compute);
-  const std::string& title = predicted.scenario.scenario.title;
-  progress.show("running");
-  const HostSteps done = run_steps(predicted.step, predicted.scenario, ranks,
-                                   {.compute = compute,
-                                    .steps = *counted("--steps", options.steps, 100'000),
-                                    .stop = [&] { return interrupt.was_interrupted(); }});
+  const LoadedScenario scenario = loaded(options);
+  Turns turns(options, scenario, ranks, progress, stop);
+  LoadedScenario calibrated_now = scenario;
+  calibrated_now.topology = machine_of(options, scenario, turns.calibration());
+  const LoweredStep lowered(std::move(calibrated_now), compute);
+  const auto take_turns = [&](std::size_t step) {
+    if (step % in_a_turn == 0) turns.round();
+    progress.show(fmt::format("running, step {} of {}", step + 1, steps));
+  };
+  const HostSteps done =
+      run_steps(lowered.step, lowered.scenario, ranks,
+                {.compute = compute, .steps = steps, .stop = stop, .before = take_turns});
   progress.show("");
   if (!ranks.is_first()) return;
-  const auto before = predicted.slices();
-  const auto after =
-      slices_of(predicted.step, told_of_whole(predicted.step, done.timelines[done.median]));
+  const std::optional<Profile> profile = turns.profile();
+  if (profile) write_output(options.profile, profile_text(*profile));
+  const auto before = lowered.predicted_on(machine_of(options, scenario, turns.calibration()));
+  const auto after = lowered.slices(done.timelines[done.median]);
   Comparison comparison = compare(before, after);
   comparison.spread = done.spread;
-  const std::string calibration = calibration_words(predicted.scenario.scenario);
+  const std::string& title = scenario.scenario.title;
+  const std::string calibration =
+      profile ? describe(turns.calibration()) : calibration_words(scenario.scenario);
   const std::string how =
       fmt::format("{}, median of {} steps; computes {}",
-                  ranks.describe(predicted.scenario.topology.rank_count()), done.timelines.size(),
-                  is_paced ? "PACED by the model: only communication is real" : "real");
+                  ranks.describe(scenario.topology.rank_count()), done.timelines.size(),
+                  options.is_paced() ? "PACED by the model: only communication is real" : "real");
   if (talks(options))
     fmt::print("{}\npredicted with {}\nmeasured on {}\n\n", title, calibration, how);
   tell(options, comparison,
@@ -137,8 +202,8 @@ void compare_with_run(const Options& options) {
 }
 
 void compare(const Options& options) {
-  if ((options.json == "-") + (options.trace == "-") + (options.report == "-") > 1)
-    throw InputError("standard output (-) is for one of --json, --trace, --report");
+  if (options.to_standard_output() > 1)
+    throw InputError("standard output (-) is for one of --json, --trace, --report, --calibrate");
   if (options.files.size() == 2 && options.backend.empty())
     return options.files[0].ends_with(".toml") ? compare_with_trace(options)
                                                : compare_traces(options);
@@ -161,6 +226,11 @@ void add_compare_command(Command& program) {
   command.option("--set", &options->sets, "Change a key of the scenario; may be repeated",
                  {.word_by_word = true});
   add_calibration_option(command, options->sets);
+  command.option("--calibrate", &options->profile,
+                 "Measure the machine in turns with the steps, predict with that, and write the "
+                 "profile here");
+  command.option("--rounds", &options->rounds, "How often it is measured then (10)");
+  command.option("--largest", &options->largest, "The longest message it is measured with (16MiB)");
   command.option("--steps", &options->steps, "How many are timed (5)");
   command.option("--json", &options->json, "Write everything as JSON; - is standard output");
   command.option("--trace", &options->trace, "Write one trace with both timelines");

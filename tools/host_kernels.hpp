@@ -1,21 +1,67 @@
-// The kernels that scenarios consist of, each measured once on real ranks, and what the cost model
+// The kernels that a scenario's step consists of, timed where they work, and what the cost model
 // makes of them.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "tools/measure_host.hpp"
+#include "sim/shaped_roofline.hpp"
+#include "tools/host_step.hpp"
+#include "tools/host_training.hpp"
 #include "tools/profile.hpp"
-#include "tools/progress.hpp"
 
 namespace rehearse {
 
-/// Lowers the scenario files for real ranks, measures every different compute op of theirs with all
-/// ranks at work, and adds to the changes: products by shape, and one line over bytes for the rest.
-/// Notes and residuals go to the profile.
-void measure_scenario_kernels(const HostRanks& ranks, const std::vector<std::string>& files,
-                              const Topology& topology, Progress& progress, Profile& profile,
-                              AcceleratorChanges& changes);
+/// The program with a marker in place of every transfer: its kernels, in their order, on their
+/// bytes.
+Program without_messages(const Program& program);
+
+/// A step on real ranks: once whole, so that every buffer holds what it holds in a training, then
+/// without its messages, timed. So kernels find in the caches what they find there in a step.
+class StepKernels {
+ public:
+  StepKernels(const HostRanks& ranks, LoadedScenario scenario, std::function<bool()> stop);
+  StepKernels(const StepKernels&) = delete;
+  StepKernels& operator=(const StepKernels&) = delete;
+
+  void round();
+
+  /// Compute ops that differ in nothing but their bytes' places.
+  struct Kind {
+    std::string name;
+    Compute work;
+    std::vector<KernelCall> calls;
+    double uses = 0;     // in a step, the mean over ranks
+    double seconds = 0;  // each
+  };
+  /// Timed in the middle half of the runs, by their length: what such kernels take in sum is what
+  /// the median step takes, which a sum of medians is not.
+  std::vector<Kind> kinds() const;
+
+ private:
+  std::uint32_t kind_of(const Program::Op& op);
+
+  LoadedScenario loaded_;
+  ShapedRoofline cost_;
+  StepPredictor predictor_;
+  Routing routing_;
+  HostStep step_;
+  Program kernels_;
+  HostMemory memory_;
+  HostTraining training_;
+  std::string kept_;
+  std::unique_ptr<Executor> whole_, alone_;
+  static constexpr std::uint32_t no_kind = UINT32_MAX;
+  std::vector<Kind> kinds_;             // without seconds
+  std::vector<std::uint32_t> kind_of_;  // by op
+  std::vector<Timeline> runs_;
+};
+
+/// Adds to the changes: kernels by what the model knows of them, and one line over bytes for sizes
+/// that nobody measured. Notes and residuals go to the profile.
+void add_kernels(const std::deque<StepKernels>& steps, const Accelerator& device, Profile& profile,
+                 AcceleratorChanges& changes);
 
 }  // namespace rehearse

@@ -164,6 +164,7 @@ HostSteps run_steps(const HostStep& step, const HostRanks& ranks, const HostStep
   if (training != nullptr) training->put_back(kept);
   std::vector<Time> times;
   for (std::size_t i = 0; i < options.steps; ++i) {
+    if (options.before) options.before(i);
     const std::uint64_t each = training != nullptr ? step.bound->steps : 1;
     if (training != nullptr) training->fill_batch(done.first + i * each);
     Timeline timeline = executor.run(step.program);

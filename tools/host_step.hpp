@@ -55,8 +55,9 @@ struct HostStepOptions {
   HostCompute compute = HostCompute::paced;
   std::size_t steps = 5;
   std::function<bool()> stop;
-  std::string checkpoint, resume;      // files, with real arithmetic; empty: none
-  std::uint64_t checkpoint_every = 0;  // training steps; 0: at the end only
+  std::function<void(std::size_t)> before;  // each step that is timed, from 0
+  std::string checkpoint, resume;           // files, with real arithmetic; empty: none
+  std::uint64_t checkpoint_every = 0;       // training steps; 0: at the end only
 };
 
 /// One step to warm up, which trains nothing; then as many as asked for. Throws DeviceError when

@@ -1,12 +1,12 @@
-// The measurements that calibration needs, made by running small Programs on real ranks: what is
-// measured is what the executor does, its own cost and all.
+// The measurements that calibration needs, as small Programs on real ranks: what is measured is
+// what the executor does, its own cost and all. Each adds its trials when it is made, and says what
+// they have told when they have run.
 #pragma once
 
-#include <functional>
+#include <utility>
 
-#include "kernels/collective_check.hpp"
-#include "tools/host_ranks.hpp"
 #include "tools/line_fit.hpp"
+#include "tools/trials.hpp"
 
 namespace rehearse {
 
@@ -20,24 +20,33 @@ struct LinkMeasurement {
 };
 
 /// Messages between two ranks over sizes from 4 B to `largest`.
-LinkMeasurement measure_link(const HostRanks& ranks, Rank source, Rank target, Bytes largest);
+class LinkTrials {
+ public:
+  LinkTrials(Trials& trials, Rank source, Rank target, Bytes largest);
+  LinkMeasurement measured() const;
 
-/// What a kernel takes when all `ranks_at_once` run it at the same time: the median of its spans.
-struct KernelMeasurement {
-  Time time;
-  double spread = 0;
+ private:
+  struct Sized {
+    Bytes size;
+    const Trial* trial;
+  };
+  Rank source_, target_;
+  std::vector<Sized> one_way_, both_ways_, crowded_;
+  const Trial* in_a_row_;
 };
-KernelMeasurement measure_gemm(const HostRanks& ranks, std::size_t ranks_at_once,
-                               const Gemm& shape);
-/// Kernels take as long as their numbers make them.
-enum class Content : std::uint8_t { numbers, state, indices };
-/// A compute op of a program as it is, its kernels and all; what it works on was not touched
-/// lately. `content` tells what its slices hold.
-KernelMeasurement measure_op(const HostRanks& ranks, std::size_t ranks_at_once,
-                             const Program& program, const Program::Op& op,
-                             const std::function<Content(const Slice&)>& content);
-/// y = factor x over so many bytes in all (read and written).
-KernelMeasurement measure_scale(const HostRanks& ranks, std::size_t ranks_at_once, Bytes traffic);
+
+/// y = factor x over so many bytes in all (read and written), on all ranks at the same time.
+class ScaleTrial {
+ public:
+  ScaleTrial(Trials& trials, std::size_t ranks, Bytes traffic);
+  /// The median of its kernels.
+  Time measured() const;
+  Bytes traffic() const { return traffic_; }
+
+ private:
+  Bytes traffic_;
+  const Trial& trial_;
+};
 
 /// What messages cost products beside them: the time by which both together take longer than the
 /// products alone, as a share of the messages' time alone. 0: nothing; 1: one processor does both.
@@ -45,6 +54,13 @@ KernelMeasurement measure_scale(const HostRanks& ranks, std::size_t ranks_at_onc
 struct Slowing {
   double compute = 0, communication = 0;
 };
-Slowing measure_slowing(const HostRanks& ranks, const Gemm& shape, Bytes message);
+class SlowingTrials {
+ public:
+  SlowingTrials(Trials& trials, const Gemm& shape, Bytes message);
+  Slowing measured() const;
+
+ private:
+  const Trial &both_, &products_, &messages_;
+};
 
 }  // namespace rehearse

@@ -14,17 +14,23 @@
 
 namespace rehearse {
 
+double Profile::mean_error() const {
+  double sum = 0;
+  for (const ProfileRow& row : rows) sum += std::abs(row.error());
+  if (rows.empty()) return 0;
+  // People read it: a tenth of a percent says enough.
+  return std::min(10.0, std::round(1000 * sum / static_cast<double>(rows.size())) / 1000);
+}
+
 std::string profile_text(Profile profile) {
-  double sum = 0, worst = 0;
+  double worst = 0;
   const ProfileRow* worst_row = nullptr;
   for (const ProfileRow& row : profile.rows) {
-    sum += std::abs(row.error());
     if (std::abs(row.error()) < worst) continue;
     worst = std::abs(row.error());
     worst_row = &row;
   }
-  if (!profile.rows.empty())
-    profile.calibration.error = std::min(10.0, sum / static_cast<double>(profile.rows.size()));
+  if (!profile.rows.empty()) profile.calibration.error = profile.mean_error();
   std::string text =
       "# A calibration profile; readable and editable. `predict` takes it as\n"
       "# `calibration = \"FILE\"` in a scenario or --calibration FILE.\n";

@@ -21,6 +21,9 @@ struct Profile {
   std::vector<std::string> notes;  // lines of words
   std::vector<ProfileRow> rows;
 
+  /// Of the rows; what a calibration states.
+  double mean_error() const;
+
   template <class... Args>
   void note(fmt::format_string<Args...> format, Args&&... args) {
     notes.push_back(fmt::format(format, std::forward<Args>(args)...));

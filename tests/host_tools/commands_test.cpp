@@ -135,6 +135,30 @@ TEST_F(HostCommands, CalibrateWritesAProfileThatPredictTakes) {
         << words;
 }
 
+TEST_F(HostCommands, CompareCalibratesInTurnsWithTheRun) {
+  for (const std::string compute : {"real", "paced"}) {
+    const Outcome done =
+        run_it("compare " + path("scenario.toml") + " --backend host --compute " + compute +
+               " --calibrate " + path("profile.toml") +
+               " --rounds 2 --steps 4 --largest 64KiB --json " + path("compared.json"));
+    ASSERT_EQ(done.exit_code, 0) << done.text;
+    EXPECT_NE(done.text.find("predicted with measured in turns with the run"), std::string::npos)
+        << done.text;
+    EXPECT_GT(read_json("compared.json")["step"]["predicted_ms"], 0);
+    const Outcome predicted =
+        run_it("predict " + path("scenario.toml") + " --calibration " + path("profile.toml"));
+    EXPECT_EQ(predicted.exit_code, 0) << predicted.text;
+    // Kernels that only wait were not measured.
+    EXPECT_EQ(shell("grep -q 'accelerator.measured' " + path("profile.toml")).exit_code,
+              compute == "real" ? 0 : 1);
+  }
+  const Outcome both = run_it("compare " + path("scenario.toml") + " --backend host --calibrate " +
+                              path("other.toml") + " --calibration " + path("profile.toml"));
+  EXPECT_EQ(both.exit_code, 2) << both.text;
+  EXPECT_NE(both.text.find("a profile of it was named as well"), std::string::npos) << both.text;
+  EXPECT_NE(shell("test -e " + path("other.toml")).exit_code, 0);
+}
+
 TEST_F(HostCommands, WithoutAGpuThereIsNothingToRunOn) {
   for (const std::string& words :
        std::vector<std::string>{"run " + path("scenario.toml") + " --backend cuda",
