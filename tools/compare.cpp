@@ -229,7 +229,8 @@ void add_compare_command(Command& program) {
   command.option("--calibrate", &options->profile,
                  "Measure the machine in turns with the steps, predict with that, and write the "
                  "profile here");
-  command.option("--rounds", &options->rounds, "How often it is measured then (10)");
+  command.option("--rounds", &options->rounds,
+                 "How often it is measured then: at most before each step (10)");
   command.option("--largest", &options->largest, "The longest message it is measured with (16MiB)");
   command.option("--steps", &options->steps, "How many are timed (5)");
   command.option("--json", &options->json, "Write everything as JSON; - is standard output");

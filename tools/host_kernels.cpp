@@ -28,9 +28,19 @@ Program without_messages(const Program& program) {
   return made;
 }
 
+namespace {
+
+// What servers do for workers is no kernel of the model's: it is priced as stretches of time.
+LoadedScenario without_servers(LoadedScenario loaded) {
+  loaded.scenario.parameter_server.servers = 0;
+  return loaded;
+}
+
+}  // namespace
+
 StepKernels::StepKernels(const HostRanks& ranks, LoadedScenario scenario,
                          std::function<bool()> stop)
-    : loaded_{std::move(scenario)},
+    : loaded_{without_servers(std::move(scenario))},
       predictor_{loaded_.topology, cost_},
       routing_{loaded_.topology},
       step_{host_step(loaded_, predictor_, routing_, HostCompute::calls,

@@ -134,6 +134,20 @@ TEST_F(HostCalibration, KernelsOfAStepAreAllTimed) {
   EXPECT_DOUBLE_EQ(products, 3 + 3 + 2);
 }
 
+TEST_F(HostCalibration, WorkersOfServersHaveTheKernelsOfOthers) {
+  LoadedScenario of = loaded();
+  of.scenario.parallelism.zero_stage = 0;
+  of.scenario.parameter_server.servers = 1;
+  of.scenario.parameter_server.placement = ServerPlacement::colocated;
+  const HostRanks ranks;
+  StepKernels step(ranks, of, {});
+  step.round();
+  const std::vector<StepKernels::Kind> kinds = step.kinds();
+  EXPECT_TRUE(std::ranges::any_of(kinds, [](const StepKernels::Kind& kind) {
+    return kind.work.gemm == Gemm{8, 32, 32, 1};
+  }));
+}
+
 TEST_F(HostCalibration, ProfilesKnowEveryKernelOfTheStep) {
   const HostRanks ranks;
   const LoadedScenario of = loaded();
