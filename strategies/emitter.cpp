@@ -334,8 +334,8 @@ Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
   const auto handover =
       std::find(handovers_.begin(), handovers_.end(), StepNetwork::Handover{place_, target, lane});
   ASSERT(handover != handovers_.end());
-  const auto traffic =
-      static_cast<std::uint32_t>(plan_.uses.size() + (handover - handovers_.begin()));
+  const auto earlier = static_cast<std::size_t>(handover - handovers_.begin());
+  const auto traffic = static_cast<std::uint32_t>(plan_.uses.size() + earlier);
   const Ops ops{next_op(), traffic};
   ++exchanges_[place_];
   about(Purpose::hand_over);

@@ -130,7 +130,7 @@ class TrainingStep : public testing::TestWithParam<std::size_t> {
   const Case case_ = cases()[GetParam()];
   const Topology machine_ = case_.machine();
   const Workload model_ = gpt(4, case_.experts);
-  const Roofline cost_;
+  const Roofline cost_{};
   StepPredictor predictor_{machine_, cost_};
   Routing routing_{machine_};
 

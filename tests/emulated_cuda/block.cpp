@@ -306,15 +306,15 @@ const WarpValues& exchange_with_warp(unsigned mask, std::uint64_t value, bool or
 void* dynamic_shared() { return block().shared; }
 long long next_clock() { return block().clock += 100; }
 
-int block_barrier(int vote, std::source_location place) {
+int block_barrier(int vote, Place place) {
   Block& all = block();
   const void* order = all.barriers[all.passed % 2].place();
   release(order);
   {
     const AsHost pause;
     all.votes += vote;
-    all.running->barrier_file = place.file_name();
-    all.running->barrier_line = place.line();
+    all.running->barrier_file = place.file;
+    all.running->barrier_line = place.line;
     wait_for(Wants::block_barrier);
   }
   acquire(order);

@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <random>
-#include <source_location>
 #include <string>
 
 #include "tests/emulated_cuda/races.hpp"
@@ -21,8 +20,14 @@ namespace emulated_cuda {
 void* dynamic_shared();
 long long next_clock();
 
+/// Where a kernel calls: as a default argument, the caller's line. clang 14 has these two builtins,
+/// but not the one that std::source_location stands on.
+struct Place {
+  const char* file = __builtin_FILE();
+  unsigned line = __builtin_LINE();
+};
 /// Waits for all threads of the block, and returns how many of them voted.
-int block_barrier(int vote, std::source_location place);
+int block_barrier(int vote, Place place);
 /// Waits for all lanes of the mask, and returns what the lane at this distance handed in.
 std::uint64_t warp_shuffle_xor(unsigned mask, std::uint64_t value, unsigned lane_mask);
 /// The lanes of the mask that voted.

@@ -35,15 +35,13 @@ extern dim3 blockDim, gridDim;
 
 using std::isnan;
 
-inline void __syncthreads(std::source_location place = std::source_location::current()) {
+inline void __syncthreads(emulated_cuda::Place place = {}) {
   ::emulated_cuda::block_barrier(0, place);
 }
-inline int __syncthreads_count(int vote,
-                               std::source_location place = std::source_location::current()) {
+inline int __syncthreads_count(int vote, emulated_cuda::Place place = {}) {
   return ::emulated_cuda::block_barrier(vote != 0 ? 1 : 0, place);
 }
-inline int __syncthreads_or(int vote,
-                            std::source_location place = std::source_location::current()) {
+inline int __syncthreads_or(int vote, emulated_cuda::Place place = {}) {
   return ::emulated_cuda::block_barrier(vote != 0 ? 1 : 0, place) != 0 ? 1 : 0;
 }
 

@@ -40,7 +40,7 @@ class As {
   As& operator=(const As&) = delete;
 
  private:
-  void* before_ = nullptr;
+  [[maybe_unused]] void* before_ = nullptr;  // by the thread sanitizer only
 };
 
 /// Within As: while it lives, this host thread acts in its own name again.
@@ -52,7 +52,7 @@ class AsHost {
   AsHost& operator=(const AsHost&) = delete;
 
  private:
-  void* before_ = nullptr;
+  [[maybe_unused]] void* before_ = nullptr;  // by the thread sanitizer only
 };
 
 /// While it lives, what this host thread touches is not looked at.

@@ -163,10 +163,10 @@ class PlainServers {
   }
 
   void read(const ServerNote& note) {
-    const auto [first_number, last_number] = range(note);
+    const auto numbers = range(note);  // clang 14 does not capture names that are bound to parts
     for_each_tensor([&](std::size_t tensor, std::size_t begin, std::size_t size) {
-      for (std::size_t i = std::max(begin, first_number); i < std::min(begin + size, last_number);
-           ++i)
+      for (std::size_t i = std::max(begin, numbers.first);
+           i < std::min(begin + size, numbers.second); ++i)
         workers_[note.worker].tensors()[tensor].w[i - begin] = w_[i];
     });
   }

@@ -181,7 +181,9 @@ TEST(Optimizers, ShardsGiveTheSameBits) {
     lamb_apply({.rate = 0.1F}, all, update, 0.5F);
     LayerSquares sum;
     for (const auto& [first, count] : {std::pair{0U, 1U}, {1U, 0U}, {1U, 33U}, {34U, 67U}}) {
-      const auto shard = [&](Floats& x) { return std::span{x}.subspan(first, count); };
+      const auto shard = [from = first, size = count](Floats& x) {
+        return std::span{x}.subspan(from, size);
+      };
       const Weights some{.master = shard(parts.w),
                          .gradient = same.gradient.subspan(first, count),
                          .gradient_factor = same.gradient_factor};

@@ -209,7 +209,7 @@ class RandomStrategies : public testing::Test {
   std::map<std::string, Machine> machines_;
 
  protected:
-  const Roofline cost_;
+  const Roofline cost_{};
   Crowds crowds_ = Crowds::by_flows;
 };
 
