@@ -21,21 +21,16 @@ if(CUDA_INCLUDE_DIR AND NCCL_INCLUDE_DIR)
   if(REHEARSE_HAS_FMA)
     set_source_files_properties(${kernels_as_cpp} PROPERTIES COMPILE_OPTIONS -mfma)
   endif()
-  # The executor, which knows nothing of emulation; the emulator; and both with the kernels.
-  add_library(emulated_executor OBJECT ${cuda_sources})
-  add_library(emulated_cuda STATIC ${emulation} ${kernels_as_cpp}
-              $<TARGET_OBJECTS:emulated_executor>)
-  foreach(target emulated_executor emulated_cuda)
-    target_include_directories(${target} SYSTEM PUBLIC ${CUDA_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
-    target_link_libraries(${target} PUBLIC rehearse_kernels Threads::Threads ${CMAKE_DL_LIBS})
-    target_compile_definitions(${target} PUBLIC REHEARSE_EMULATED_CUDA)
-    # CUDA's pragmas are not ours to know; only CUDA's headers name threads with underscores.
-    target_compile_options(${target} PRIVATE -Wno-unknown-pragmas)
-  endforeach()
+  # The emulator with the kernels and the executor.
+  add_library(emulated_cuda STATIC ${emulation} ${kernels_as_cpp} $<TARGET_OBJECTS:cuda_executor>)
+  target_include_directories(emulated_cuda SYSTEM PUBLIC ${CUDA_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
+  target_link_libraries(emulated_cuda PUBLIC rehearse_kernels Threads::Threads ${CMAKE_DL_LIBS})
+  target_compile_definitions(emulated_cuda PUBLIC REHEARSE_EMULATED_CUDA)
+  # CUDA's pragmas are not ours to know; only CUDA's headers name threads with underscores.
+  target_compile_options(emulated_cuda PRIVATE -Wno-unknown-pragmas)
   # The command line with --backend cuda on emulated devices, for tests of it.
-  add_executable(rehearse-emulated $<TARGET_OBJECTS:rehearse_main> tools/cuda_backend.cpp
-                 tools/cuda_bench.cpp tools/cuda_calibrate.cpp
-                 tests/emulated_cuda/tool_machine.cpp)
+  add_executable(rehearse-emulated $<TARGET_OBJECTS:rehearse_main>
+                 $<TARGET_OBJECTS:rehearse_cuda_commands> tests/emulated_cuda/tool_machine.cpp)
   target_link_libraries(rehearse-emulated PRIVATE ${mpi_first} rehearse_tools emulated_cuda
                         CLI11::CLI11)
   # What the tests load in the place of Nsight, and of CUPTI's library, which finds the machine's
@@ -62,7 +57,7 @@ if(CUDA_INCLUDE_DIR AND NCCL_INCLUDE_DIR)
   # The same under the thread sanitizer, which sees what kernels touch; who touches it and what
   # orders it the emulator tells it, unseen itself.
   if(NOT REHEARSE_SANITIZE)
-    add_library(emulated_races STATIC ${emulation} $<TARGET_OBJECTS:emulated_executor>)
+    add_library(emulated_races STATIC ${emulation} $<TARGET_OBJECTS:cuda_executor>)
     add_library(emulated_race_kernels OBJECT ${kernels_as_cpp})
     foreach(target emulated_races emulated_race_kernels)
       target_include_directories(${target} SYSTEM PUBLIC ${CUDA_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
