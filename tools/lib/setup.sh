@@ -6,7 +6,8 @@ needed_packages=(build-essential cmake ninja-build libboost-graph-dev libfmt-dev
   libtomlplusplus-dev nlohmann-json3-dev libpugixml-dev libcli11-dev zlib1g-dev)
 optional_packages=(ccache libsimgrid-dev libopenblas-dev libhwloc-dev libopenmpi-dev openmpi-bin
   libcpp-httplib-dev)
-# Tests need GoogleTest; clang fuzzes the readers, clang-format and Python keep the code tidy.
+# Tests need GoogleTest; clang is quicker with sanitizers than g++ and fuzzes the readers,
+# clang-format and Python keep the code tidy.
 test_packages=(libgtest-dev)
 # emscripten and esbuild make the lab's page (1 GB unpacked).
 optional_test_packages=(python3 python3-pip libbenchmark-dev clang libclang-rt-dev clang-format

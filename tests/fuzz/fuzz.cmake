@@ -1,0 +1,31 @@
+# The fuzz targets read input only: alone (REHEARSE_FUZZ), or by clang beside all that sanitizers
+# look at. There the readers count for the fuzzer where they come along, which is what
+# fuzzer-no-link stands for (that one wants precompiled headers of its own). What simulates is not
+# read, and runs long in tests.
+if(REHEARSE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  set(readers ${core_sources})
+  list(FILTER readers INCLUDE REGEX "/(sim|topology|strategies/schedules)/")
+  list(FILTER readers EXCLUDE REGEX
+       "/(fast_simulator|flow|paths|served|sharing|cost|remembered|shaped|timeline|totals)[^/]*$")
+  set(guides
+      -fsanitize-coverage=edge,indirect-calls,trace-cmp,inline-8bit-counters,pc-table,stack-depth
+      -fno-builtin-bcmp -fno-builtin-memcmp -fno-builtin-strcmp -fno-builtin-strncmp
+      -fno-builtin-strstr -fno-builtin-memmem)
+  set_source_files_properties(${readers} PROPERTIES COMPILE_OPTIONS "${guides}")
+elseif(NOT REHEARSE_FUZZ)
+  return()
+endif()
+
+file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/*_fuzz.cpp)
+add_custom_target(fuzzers)
+foreach(source ${fuzz_sources})
+  cmake_path(GET source STEM name)
+  add_executable(${name} ${source})
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
+  target_link_libraries(${name} PRIVATE rehearse_core)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${name})
+endforeach()
+if(NOT REHEARSE_FUZZ)
+  target_sources(measured_fuzz PRIVATE ${read_by_tools})
+endif()
