@@ -6,6 +6,7 @@
 
 #include "sim/error.hpp"
 #include "sim/quantity_text.hpp"
+#include "sim/scenario_file.hpp"
 #include "tools/calibrate.hpp"
 #include "tools/command.hpp"
 #include "tools/commands.hpp"
@@ -34,6 +35,18 @@ Profile profile_of(const Options& options, const Topology& topology) {
   return options.backend == "cuda" ? need_cuda().calibrate(what) : calibrate_on_host(what);
 }
 
+/// The cluster that was named, or else that of the first scenario.
+Topology machine_of(const Options& options) {
+  if (!options.cluster.empty())
+    return load_cluster(options.cluster, {counted("--nodes", options.nodes),
+                                          counted("--gpus-per-node", options.gpus_per_node)});
+  if (options.scenarios.empty())
+    throw InputError("name the machine by --cluster, or a --scenario that runs on it");
+  if (options.nodes || options.gpus_per_node)
+    throw InputError("--nodes and --gpus-per-node change the machine of --cluster; name one");
+  return load_scenario(options.scenarios.front()).topology;
+}
+
 void calibrate(const Options& options) {
   if (options.logs.empty() == options.backend.empty())
     throw InputError(
@@ -41,13 +54,9 @@ void calibrate(const Options& options) {
   if (options.backend == "cuda") need_cuda();
   if (!options.backend.empty() && options.backend != "host" && options.backend != "cuda")
     throw InputError(fmt::format("unknown backend '{}'; there are host and cuda", options.backend));
-  if (options.cluster.empty())
-    throw InputError("--cluster is required; see 'rehearse calibrate --help'");
-  const Topology topology = load_cluster(
-      options.cluster,
-      {counted("--nodes", options.nodes), counted("--gpus-per-node", options.gpus_per_node)});
+  const Topology topology = machine_of(options);
   if (topology.rank_count() < 2)
-    throw InputError(options.cluster + ": a link has two ends, and the machine has one rank");
+    throw InputError(topology.name + ": a link has two ends, and the machine has one rank");
   Profile profile = profile_of(options, topology);
   if (is_another_process()) return;
   profile.calibration.name = options.name;
@@ -63,7 +72,8 @@ void add_calibrate_command(Command& program) {
   command.option("--backend", &options->backend,
                  "host: measure here, by threads or the processes of mpirun; cuda: the GPUs");
   command.option("--from", &options->logs, "Logs of nccl-tests instead, text or JSON");
-  command.option("--cluster", &options->cluster, "The machine: a catalog name or a file");
+  command.option("--cluster", &options->cluster,
+                 "The machine: a catalog name or a file; or that of the first --scenario");
   command.option("--nodes", &options->nodes, "Instead of the cluster's own number");
   command.option("--gpus-per-node,-g", &options->gpus_per_node, "Likewise");
   command.option("--scenario", &options->scenarios, "Measure the kernels of these");

@@ -135,6 +135,15 @@ TEST_F(HostCommands, CalibrateWritesAProfileThatPredictTakes) {
         << words;
 }
 
+TEST_F(HostCommands, CalibrateTakesTheMachineOfAScenario) {
+  const Outcome done = run_it("calibrate --backend host --scenario " + path("scenario.toml") +
+                              " --largest 4KiB --rounds 1 -o " + path("profile.toml"));
+  ASSERT_EQ(done.exit_code, 0) << done.text;
+  const Outcome predicted =
+      run_it("predict " + path("scenario.toml") + " --calibration " + path("profile.toml"));
+  EXPECT_EQ(predicted.exit_code, 0) << predicted.text;
+}
+
 TEST_F(HostCommands, CompareCalibratesInTurnsWithTheRun) {
   for (const std::string compute : {"real", "paced"}) {
     const Outcome done =
@@ -173,15 +182,16 @@ TEST_F(HostCommands, WithoutAGpuThereIsNothingToRunOn) {
 
 TEST_F(HostCommands, MistakesAreOneLine) {
   const std::string file = path("scenario.toml");
-  for (const std::string& words :
-       std::vector<std::string>{"run " + file, "run " + file + " --backend moon",
-                                "run " + file + " --backend host --compute fast",
-                                "run " + file + " --backend host --compute paced --steps 0",
-                                "compare " + file, std::string("compare nothing.json nothing.json"),
-                                std::string("bench all_reduce --backend host -d int32"),
-                                std::string("bench all_reduce --backend host --algorithm nvls"),
-                                "calibrate --cluster " + path("machine.toml") + " -o -",
-                                "calibrate --backend host --cluster dgx-h200x -o -"}) {
+  for (const std::string& words : std::vector<std::string>{
+           "run " + file, "run " + file + " --backend moon",
+           "run " + file + " --backend host --compute fast",
+           "run " + file + " --backend host --compute paced --steps 0", "compare " + file,
+           std::string("compare nothing.json nothing.json"),
+           std::string("bench all_reduce --backend host -d int32"),
+           std::string("bench all_reduce --backend host --algorithm nvls"),
+           "calibrate --cluster " + path("machine.toml") + " -o -", "calibrate --backend host -o -",
+           "calibrate --backend host --nodes 2 --scenario " + path("scenario.toml") + " -o -",
+           "calibrate --backend host --cluster dgx-h200x -o -"}) {
     const Outcome done = run_it(words);
     EXPECT_EQ(done.exit_code, 2) << words << "\n" << done.text;
     EXPECT_EQ(std::count(done.text.begin(), done.text.end(), '\n'), 1) << words << "\n"
