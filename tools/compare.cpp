@@ -80,37 +80,24 @@ Topology machine_of(const Options& options, const LoadedScenario& loaded,
   return machine;
 }
 
-/// A scenario's step lowered whole, for every rank.
-struct LoweredStep {
-  LoadedScenario scenario;
-  ShapedRoofline cost;
-  StepPredictor predictor{scenario.topology, cost};
-  Routing routing{scenario.topology};
-  HostStep step;
+std::vector<TraceSlice> slices(const HostStep& step, const Timeline& timeline) {
+  return slices_of(step, told_of_whole(step, timeline));
+}
 
-  LoweredStep(LoadedScenario loaded, HostCompute compute)
-      : scenario{std::move(loaded)},
-        step{host_step(scenario, predictor, routing, compute, default_numbers(scenario.scenario))} {
-  }
-  LoweredStep(const LoweredStep&) = delete;
-
-  std::vector<TraceSlice> slices(const Timeline& timeline) const {
-    return slices_of(step, told_of_whole(step, timeline));
-  }
-  std::vector<TraceSlice> predicted_on(const Topology& machine) const {
-    Routing routing_there{machine};
-    return slices(FastSimulator{routing_there, cost}.run(step.program));
-  }
-};
+std::vector<TraceSlice> predicted(const HostStep& step, const Topology& machine) {
+  Routing routing{machine};
+  const ShapedRoofline cost;
+  return slices(step, FastSimulator{routing, cost}.run(step.program));
+}
 
 void compare_with_trace(const Options& options) {
   LoadedScenario scenario = loaded(options);
   scenario.topology = machine_of(options, scenario, {});
-  const LoweredStep lowered(std::move(scenario), HostCompute::paced);
-  const std::vector<TraceSlice> before = lowered.predicted_on(lowered.scenario.topology);
+  const HostStep step = host_step(scenario, HostCompute::paced, default_numbers(scenario.scenario));
+  const std::vector<TraceSlice> before = predicted(step, scenario.topology);
   const std::vector<TraceSlice> after = read_trace(options.files[1]);
-  const std::string& title = lowered.scenario.scenario.title;
-  const std::string calibration = calibration_words(lowered.scenario.scenario);
+  const std::string& title = scenario.scenario.title;
+  const std::string calibration = calibration_words(scenario.scenario);
   if (talks(options)) fmt::print("{}\npredicted with {}\n\n", title, calibration);
   tell(options, compare(before, after),
        {title, {{"predicted with", calibration}, {"measured", options.files[1]}}, before, after});
@@ -170,22 +157,21 @@ void compare_with_run(const Options& options) {
   progress.show("predicting");
   const LoadedScenario scenario = loaded(options);
   Turns turns(options, scenario, ranks, progress, stop);
-  LoadedScenario calibrated_now = scenario;
-  calibrated_now.topology = machine_of(options, scenario, turns.calibration());
-  const LoweredStep lowered(std::move(calibrated_now), compute);
-  const auto take_turns = [&](std::size_t step) {
-    if (step % in_a_turn == 0) turns.round();
-    progress.show(fmt::format("running, step {} of {}", step + 1, steps));
+  LoadedScenario first = scenario;  // on the machine as it is known before the run
+  first.topology = machine_of(options, scenario, turns.calibration());
+  const HostStep step = host_step(first, compute, default_numbers(scenario.scenario));
+  const auto take_turns = [&](std::size_t number) {
+    if (number % in_a_turn == 0) turns.round();
+    progress.show(fmt::format("running, step {} of {}", number + 1, steps));
   };
-  const HostSteps done =
-      run_steps(lowered.step, lowered.scenario, ranks,
-                {.compute = compute, .steps = steps, .stop = stop, .before = take_turns});
+  const HostSteps done = run_steps(
+      step, first, ranks, {.compute = compute, .steps = steps, .stop = stop, .before = take_turns});
   progress.show("");
   if (!ranks.is_first()) return;
   const std::optional<Profile> profile = turns.profile();
   if (profile) write_output(options.profile, profile_text(*profile));
-  const auto before = lowered.predicted_on(machine_of(options, scenario, turns.calibration()));
-  const auto after = lowered.slices(done.timelines[done.median]);
+  const auto before = predicted(step, machine_of(options, scenario, turns.calibration()));
+  const auto after = slices(step, done.timelines[done.median]);
   Comparison comparison = compare(before, after);
   comparison.spread = done.spread;
   const std::string& title = scenario.scenario.title;

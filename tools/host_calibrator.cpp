@@ -65,7 +65,7 @@ Profile HostCalibrator::profile() const {
   profile.calibration.source =
       fmt::format("measured: {}; {}; {}", ranks_.describe(what_.topology.rank_count()),
                   describe_this_machine(), gemm_library());
-  for (const MeasuredLink& link : links_) tell_link(link, profile);
+  for (const LinkClass& link : links_) tell_link(link, profile);
   if (device() != nullptr) tell_device(profile);
   tell_collectives(profile);
   return profile;
@@ -89,7 +89,7 @@ void HostCalibrator::add_links() {
         {link, route.size(), LinkTrials(trials_, Rank{0}, static_cast<Rank>(r), what_.largest)});
   }
   for (int i = 0; i < first_rounds; ++i) trials_.round();
-  for (MeasuredLink& link : links_) {
+  for (LinkClass& link : links_) {
     const LinkMeasurement measured = link.trials.measured();
     link.piece = piece_of(measured);
     // As long as a product of 256x256x256 or so, whatever the link.
@@ -122,7 +122,7 @@ CollectiveShape HostCalibrator::all_reduce() const {
 void HostCalibrator::add_collectives() {
   progress_.show("collectives");
   Calibration pieces;
-  for (const MeasuredLink& link : links_)
+  for (const LinkClass& link : links_)
     pieces.links.push_back({.kind = link.link.kind, .piece = link.piece});
   const Topology machine = apply_known(pieces, what_.topology);
   Routing routing(machine);
@@ -134,7 +134,7 @@ void HostCalibrator::add_collectives() {
            trials_.add(collectives_in_a_row(job, name, size, collectives_a_run).program)});
 }
 
-void HostCalibrator::tell_link(const MeasuredLink& link, Profile& profile) const {
+void HostCalibrator::tell_link(const LinkClass& link, Profile& profile) const {
   const LinkMeasurement measured = link.trials.measured();
   const LineFit& fit = measured.both_ways;
   const double rate = rate_of(fit);
@@ -202,7 +202,7 @@ void HostCalibrator::tell_collectives(Profile& profile) const {
   Routing routing(machine);
   const Roofline cost;
   FastSimulator engine(routing, cost);
-  for (const MeasuredCollective& measured : collectives_) {
+  for (const CollectiveTrial& measured : collectives_) {
     CollectiveRehearsal rehearsal(algorithm(measured.algorithm), all_reduce(), routing,
                                   Detail::transfers);
     profile.rows.push_back(

@@ -36,13 +36,13 @@ class HostCalibrator {
   Profile profile() const;
 
  private:
-  struct MeasuredLink {
+  struct LinkClass {
     Link link;
     std::size_t hops;
     LinkTrials trials;
     Bytes piece{};
   };
-  struct MeasuredCollective {
+  struct CollectiveTrial {
     std::string algorithm;
     Bytes size;
     const Trial& trial;
@@ -51,7 +51,7 @@ class HostCalibrator {
   void add_links();
   void add_kernels_or_memory();
   void add_collectives();
-  void tell_link(const MeasuredLink& measured, Profile& profile) const;
+  void tell_link(const LinkClass& measured, Profile& profile) const;
   void tell_device(Profile& profile) const;
   void tell_memory(Profile& profile, AcceleratorChanges& changes) const;
   void tell_collectives(Profile& profile) const;
@@ -62,12 +62,12 @@ class HostCalibrator {
   What what_;
   Progress& progress_;
   Trials trials_;
-  std::vector<MeasuredLink> links_;
+  std::vector<LinkClass> links_;
   Bytes message_;  // beside products
   std::deque<StepKernels> steps_;
   std::vector<ScaleTrial> scales_;
   std::optional<SlowingTrials> slowing_;
-  std::vector<MeasuredCollective> collectives_;
+  std::vector<CollectiveTrial> collectives_;
 };
 
 }  // namespace rehearse

@@ -41,10 +41,7 @@ LoadedScenario without_servers(LoadedScenario loaded) {
 StepKernels::StepKernels(const HostRanks& ranks, LoadedScenario scenario,
                          std::function<bool()> stop)
     : loaded_{without_servers(std::move(scenario))},
-      predictor_{loaded_.topology, cost_},
-      routing_{loaded_.topology},
-      step_{host_step(loaded_, predictor_, routing_, HostCompute::calls,
-                      default_numbers(loaded_.scenario))},
+      step_{host_step(loaded_, HostCompute::calls, default_numbers(loaded_.scenario))},
       kernels_{without_messages(step_.program)},
       memory_{ranks.memory(step_.program)},
       training_{*step_.bound,

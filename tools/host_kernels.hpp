@@ -44,9 +44,6 @@ class StepKernels {
   std::uint32_t kind_of(const Program::Op& op);
 
   LoadedScenario loaded_;
-  ShapedRoofline cost_;
-  StepPredictor predictor_;
-  Routing routing_;
   HostStep step_;
   Program kernels_;
   HostMemory memory_;

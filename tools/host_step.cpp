@@ -41,8 +41,9 @@ void add_servers(const LoadedScenario& loaded, Routing& routing, HostCompute com
 
 }  // namespace
 
-HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routing& routing,
-                   HostCompute compute, const TrainingNumbers& numbers, bool by_library) {
+HostStep host_step(const LoadedScenario& loaded, HostCompute compute,
+                   const TrainingNumbers& numbers, bool by_library) {
+  Routing routing{loaded.topology};
   HostStep step{.numbers = numbers};
   step.steps_each = static_cast<std::uint32_t>(simulated_steps(loaded.scenario));
   if (loaded.scenario.parameter_server.servers > 0) {
@@ -52,7 +53,9 @@ HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routi
                                step.numbers);
     step.whole = step.bound->step;
   } else {
-    step.whole = predictor.whole_program(loaded.scenario, loaded.workload);
+    const ShapedRoofline cost;
+    step.whole =
+        StepPredictor{loaded.topology, cost}.whole_program(loaded.scenario, loaded.workload);
   }
   constexpr std::size_t most = 2'000'000;
   std::optional<Expanded> expanded = expand_within(

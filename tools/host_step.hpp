@@ -34,8 +34,8 @@ struct HostStep {
 
 /// With `calls`, every op has its kernels and buffers. Throws InputError for what cannot be run op
 /// by op, or with numbers. `by_library`: collectives stay MPI's.
-HostStep host_step(const LoadedScenario& loaded, StepPredictor& predictor, Routing& routing,
-                   HostCompute compute, const TrainingNumbers& numbers, bool by_library = false);
+HostStep host_step(const LoadedScenario& loaded, HostCompute compute,
+                   const TrainingNumbers& numbers, bool by_library = false);
 
 /// A timeline of the expanded program, told of the whole one: a collective lasts from its first
 /// transfer to its last.

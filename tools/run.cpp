@@ -306,11 +306,8 @@ void run(const Options& options) {
   if (options.library == "mpi") need_processes(ranks);
   if (options.backend == "cuda" && ranks.are_processes())
     refuse_with_processes(options, loaded.scenario);
-  const ShapedRoofline cost;
-  StepPredictor predictor(loaded.topology, cost);
-  Routing routing{loaded.topology};
-  HostStep step = host_step(loaded, predictor, routing, compute,
-                            numbers_of(options, loaded.scenario), options.library == "mpi");
+  HostStep step =
+      host_step(loaded, compute, numbers_of(options, loaded.scenario), options.library == "mpi");
   if (options.library == "nccl") keep_whole(step);
   Progress progress(options.quiet || !ranks.is_first());
   progress.show("running");

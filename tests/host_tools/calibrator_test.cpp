@@ -94,11 +94,7 @@ TEST(Trials, EndWhenTheyAreAskedToStop) {
 
 TEST_F(HostCalibration, StepsWithoutMessagesHaveTheSameKernelsInTheSameOrder) {
   const LoadedScenario of = loaded();
-  const ShapedRoofline cost;
-  StepPredictor predictor{of.topology, cost};
-  Routing routing{of.topology};
-  const HostStep step =
-      host_step(of, predictor, routing, HostCompute::calls, default_numbers(of.scenario));
+  const HostStep step = host_step(of, HostCompute::calls, default_numbers(of.scenario));
   ASSERT_GT(step.program.transfer_count(), 0u);
   const Program kernels = without_messages(step.program);
   ASSERT_EQ(kernels.size(), step.program.size());
