@@ -153,6 +153,8 @@ void compare_with_run(const Options& options) {
   const InterruptGuard interrupt;
   const auto stop = [&] { return interrupt.was_interrupted(); };
   const HostRanks ranks;
+  std::optional<OutputFile> profile_file;  // before the run: it may be long, and the name wrong
+  if (!options.profile.empty() && ranks.is_first()) profile_file.emplace(options.profile);
   Progress progress(options.quiet || !ranks.is_first());
   progress.show("predicting");
   const LoadedScenario scenario = loaded(options);
@@ -169,7 +171,10 @@ void compare_with_run(const Options& options) {
   progress.show("");
   if (!ranks.is_first()) return;
   const std::optional<Profile> profile = turns.profile();
-  if (profile) write_output(options.profile, profile_text(*profile));
+  if (profile) {
+    profile_file->write(profile_text(*profile));
+    profile_file->finish();
+  }
   const auto before = predicted(step, machine_of(options, scenario, turns.calibration()));
   const auto after = slices(step, done.timelines[done.median]);
   Comparison comparison = compare(before, after);
@@ -190,6 +195,8 @@ void compare_with_run(const Options& options) {
 void compare(const Options& options) {
   if (options.to_standard_output() > 1)
     throw InputError("standard output (-) is for one of --json, --trace, --report, --calibrate");
+  if (!options.profile.empty() && options.backend.empty())
+    throw InputError("--calibrate measures in turns with a run: it goes with --backend host");
   if (options.files.size() == 2 && options.backend.empty())
     return options.files[0].ends_with(".toml") ? compare_with_trace(options)
                                                : compare_traces(options);

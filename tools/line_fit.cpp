@@ -8,12 +8,13 @@
 
 namespace rehearse {
 
-namespace {
-
 double median(std::vector<double> values) {
+  ASSERT(!values.empty());
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
+
+namespace {
 
 struct Line {
   double intercept, slope;

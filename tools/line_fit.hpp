@@ -8,6 +8,9 @@
 
 namespace rehearse {
 
+/// Of an even number, the larger of the two in the middle. At least one.
+double median(std::vector<double> values);
+
 struct Sample {
   std::string name;
   double x = 0, y = 0;  // y > 0

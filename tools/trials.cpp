@@ -1,7 +1,7 @@
 // A trial's first run touches its memory and wakes the caches.
 #include "tools/trials.hpp"
 
-#include <algorithm>
+#include "tools/line_fit.hpp"
 
 namespace rehearse {
 
@@ -10,12 +10,6 @@ Trial::Trial(const HostRanks& ranks, Program program, std::function<bool()> stop
       memory_{ranks.memory(program_)},
       executor_{ranks.executor(program_, memory_, {.stop = std::move(stop)})} {
   executor_->run(program_);
-}
-
-double median(std::vector<double> values) {
-  ASSERT(!values.empty());
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 double median_makespan(const Trial& trial) {

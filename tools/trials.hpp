@@ -47,7 +47,6 @@ class Trials {
   std::deque<Trial> all_;
 };
 
-double median(std::vector<double> values);
 /// In seconds.
 double median_makespan(const Trial& trial);
 

@@ -190,6 +190,7 @@ TEST_F(HostCommands, MistakesAreOneLine) {
            std::string("bench all_reduce --backend host -d int32"),
            std::string("bench all_reduce --backend host --algorithm nvls"),
            "calibrate --cluster " + path("machine.toml") + " -o -", "calibrate --backend host -o -",
+           "compare a.json b.json --calibrate " + path("profile.toml"),
            "calibrate --backend host --nodes 2 --scenario " + path("scenario.toml") + " -o -",
            "calibrate --backend host --cluster dgx-h200x -o -"}) {
     const Outcome done = run_it(words);
