@@ -97,7 +97,7 @@ class Stage {
     for (const std::uint32_t place : pipeline_rank_) ranks_.push_back(splitmix(place));
     for (std::size_t r = 0; r < own.size(); ++r) ranks_[r] = mix(ranks_[r], own[r]);
     for (const LinkId link : links_)
-      link_colours_.push_back(splitmix(static_cast<Colour>(topology_[link].bandwidth.count())));
+      link_colours_.push_back(splitmix(bits_of(topology_[link].bandwidth.count())));
     flow_colours_.assign(flows_.size(), 0);
   }
 
@@ -143,7 +143,7 @@ class Stage {
     const Traffic::Message& message = traffic_[flow.traffic].messages[flow.entry];
     Colour colour = message.links.size();
     for (const LinkId link : message.links)
-      colour += mix(static_cast<Colour>(topology_[link].bandwidth.count()),
+      colour += mix(bits_of(topology_[link].bandwidth.count()),
                     static_cast<Colour>(topology_[link].latency.ps()));
     return colour;
   }
