@@ -71,9 +71,10 @@ LoadedScenario loaded(const Options& options) {
 
 /// The scenario's machine: as it was measured just now, or as its profile says.
 Topology machine_of(const Options& options, const LoadedScenario& loaded,
-                    const std::optional<Calibration>& measured) {
-  Topology machine = measured ? machine_for(loaded.scenario, apply(*measured, loaded.topology))
-                              : calibrated(loaded.scenario, loaded.topology);
+                    const std::optional<Profile>& measured) {
+  Topology machine =
+      measured ? machine_for(loaded.scenario, apply(measured->calibration, loaded.topology))
+               : calibrated(loaded.scenario, loaded.topology);
   // Who only waits for a kernel's time has nothing that communication could take away.
   if (options.is_paced())
     for (Accelerator& device : machine.accelerators) device.communication_share = 0;
@@ -133,10 +134,6 @@ class Turns {
     profile.calibration.error = profile.mean_error();
     return profile;
   }
-  std::optional<Calibration> calibration() const {
-    const std::optional<Profile> made = profile();
-    return made ? std::optional{made->calibration} : std::nullopt;
-  }
 
  private:
   std::optional<HostCalibrator> calibrator_;
@@ -160,7 +157,7 @@ void compare_with_run(const Options& options) {
   const LoadedScenario scenario = loaded(options);
   Turns turns(options, scenario, ranks, progress, stop);
   LoadedScenario first = scenario;  // on the machine as it is known before the run
-  first.topology = machine_of(options, scenario, turns.calibration());
+  first.topology = machine_of(options, scenario, turns.profile());
   const HostStep step = host_step(first, compute, default_numbers(scenario.scenario));
   const auto take_turns = [&](std::size_t number) {
     if (number % in_a_turn == 0) turns.round();
@@ -175,13 +172,13 @@ void compare_with_run(const Options& options) {
     profile_file->write(profile_text(*profile));
     profile_file->finish();
   }
-  const auto before = predicted(step, machine_of(options, scenario, turns.calibration()));
+  const auto before = predicted(step, machine_of(options, scenario, profile));
   const auto after = slices(step, done.timelines[done.median]);
   Comparison comparison = compare(before, after);
   comparison.spread = done.spread;
   const std::string& title = scenario.scenario.title;
   const std::string calibration =
-      profile ? describe(turns.calibration()) : calibration_words(scenario.scenario);
+      profile ? describe(profile->calibration) : calibration_words(scenario.scenario);
   const std::string how =
       fmt::format("{}, median of {} steps; computes {}",
                   ranks.describe(scenario.topology.rank_count()), done.timelines.size(),

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace rehearse {
 Program without_messages(const Program& program);
 
 /// A step on real ranks: once whole, so that every buffer holds what it holds in a training, then
-/// without its messages, timed. So kernels find in the caches what they find there in a step.
+/// without its messages, timed: kernels follow one another on the bytes of the step, as there.
 class StepKernels {
  public:
   StepKernels(const HostRanks& ranks, LoadedScenario scenario, std::function<bool()> stop);
@@ -36,8 +37,8 @@ class StepKernels {
     double uses = 0;     // in a step, the mean over ranks
     double seconds = 0;  // each
   };
-  /// Timed in the middle half of the runs, by their length: what such kernels take in sum is what
-  /// the median step takes, which a sum of medians is not.
+  /// The mean over the middle half of the runs, by their length: in sum these are a step of median
+  /// length, and medians of single kernels need not be.
   std::vector<Kind> kinds() const;
 
  private:

@@ -3,7 +3,7 @@
 // they have told when they have run.
 #pragma once
 
-#include <utility>
+#include <vector>
 
 #include "tools/line_fit.hpp"
 #include "tools/trials.hpp"

@@ -28,9 +28,9 @@ dtype = "fp32"
 optimizer = "adam"
 )";
 
-class HostCalibration : public OwnFolder {
+class HostCalibrators : public OwnFolder {
  protected:
-  HostCalibration() {
+  HostCalibrators() {
     write("machine.toml", host_machine(2));
     write("scenario.toml", scenario);
   }
@@ -92,7 +92,7 @@ TEST(Trials, EndWhenTheyAreAskedToStop) {
   EXPECT_TRUE(trial.runs().empty());
 }
 
-TEST_F(HostCalibration, StepsWithoutMessagesHaveTheSameKernelsInTheSameOrder) {
+TEST_F(HostCalibrators, StepsWithoutMessagesHaveTheSameKernelsInTheSameOrder) {
   const LoadedScenario of = loaded();
   const HostStep step = host_step(of, HostCompute::calls, default_numbers(of.scenario));
   ASSERT_GT(step.program.transfer_count(), 0u);
@@ -113,7 +113,7 @@ TEST_F(HostCalibration, StepsWithoutMessagesHaveTheSameKernelsInTheSameOrder) {
   }
 }
 
-TEST_F(HostCalibration, KernelsOfAStepAreAllTimed) {
+TEST_F(HostCalibrators, KernelsOfAStepAreAllTimed) {
   const HostRanks ranks;
   const LoadedScenario of = loaded();
   StepKernels step(ranks, of, {});
@@ -130,7 +130,7 @@ TEST_F(HostCalibration, KernelsOfAStepAreAllTimed) {
   EXPECT_DOUBLE_EQ(products, 3 + 3 + 2);
 }
 
-TEST_F(HostCalibration, WorkersOfServersHaveTheKernelsOfOthers) {
+TEST_F(HostCalibrators, WorkersOfServersHaveTheKernelsOfOthers) {
   LoadedScenario of = loaded();
   of.scenario.parallelism.zero_stage = 0;
   of.scenario.parameter_server.servers = 1;
@@ -144,7 +144,7 @@ TEST_F(HostCalibration, WorkersOfServersHaveTheKernelsOfOthers) {
   }));
 }
 
-TEST_F(HostCalibration, ProfilesKnowEveryKernelOfTheStep) {
+TEST_F(HostCalibrators, ProfilesKnowEveryKernelOfTheStep) {
   const HostRanks ranks;
   const LoadedScenario of = loaded();
   Progress progress(true);
