@@ -15,13 +15,13 @@
 #include <thread>
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/told_elsewhere.hpp"
-#include "tools/command.hpp"
-#include "tools/commands.hpp"
-#include "tools/host_ranks.hpp"
-#include "tools/launch.hpp"
-#include "tools/version.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/told_elsewhere.hpp"
+#include "tools/cli/command.hpp"
+#include "tools/cli/commands.hpp"
+#include "tools/cli/version.hpp"
+#include "tools/measure/host_ranks.hpp"
+#include "tools/measure/launch.hpp"
 
 namespace rehearse {
 namespace {

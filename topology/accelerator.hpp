@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/precision.hpp"
-#include "sim/units.hpp"
+#include "sim/base/precision.hpp"
+#include "sim/base/units.hpp"
 
 namespace rehearse {
 

@@ -3,7 +3,7 @@
 // laid on the links as in our catalog.
 #pragma once
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 
 namespace rehearse::assumed_latency {
 

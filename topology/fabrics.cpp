@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

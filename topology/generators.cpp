@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace rehearse {
 

@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topology/node_shapes.hpp"
 
 namespace rehearse {

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/assert.hpp"
+#include "sim/base/assert.hpp"
 
 namespace rehearse {
 

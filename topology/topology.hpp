@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/ids.hpp"
-#include "sim/units.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/units.hpp"
 #include "topology/accelerator.hpp"
 
 namespace rehearse {

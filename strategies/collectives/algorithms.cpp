@@ -7,7 +7,7 @@
 #include <array>
 #include <bit>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "strategies/collectives/blocks.hpp"
 #include "strategies/collectives/hierarchical.hpp"
 #include "strategies/collectives/plans.hpp"

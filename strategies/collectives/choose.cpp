@@ -8,8 +8,8 @@
 #include <optional>
 #include <tuple>
 
-#include "sim/error.hpp"
-#include "sim/parallel.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/parallel.hpp"
 
 namespace rehearse {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/collective_bound.hpp"
+#include "sim/engine/collective_bound.hpp"
 #include "strategies/collectives/nccl_choice.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 

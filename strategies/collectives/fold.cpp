@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "sim/bits.hpp"
-#include "sim/sharing.hpp"
+#include "sim/base/bits.hpp"
+#include "sim/engine/sharing.hpp"
 #include "strategies/collectives/blocks.hpp"
 
 namespace rehearse {

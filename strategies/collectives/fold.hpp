@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/paths.hpp"
+#include "sim/engine/paths.hpp"
 #include "strategies/collectives/pattern.hpp"
 
 namespace rehearse {

@@ -14,8 +14,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "sim/sharing.hpp"
-#include "sim/stream_table.hpp"
+#include "sim/engine/sharing.hpp"
+#include "sim/program/stream_table.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 
 namespace rehearse {

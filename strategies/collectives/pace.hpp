@@ -1,7 +1,7 @@
 // Equal shares: every hop of a pipeline gets its part of each link that others of it cross too.
 #pragma once
 
-#include "sim/paths.hpp"
+#include "sim/engine/paths.hpp"
 #include "strategies/collectives/pattern.hpp"
 
 namespace rehearse {

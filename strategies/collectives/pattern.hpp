@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace rehearse {
 

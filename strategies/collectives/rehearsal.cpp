@@ -17,10 +17,10 @@
 #include <limits>
 #include <optional>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "strategies/collectives/nccl_limits.hpp"
 #include "strategies/collectives/pace.hpp"
-#include "topology/libraries.hpp"
+#include "topology/formats/libraries.hpp"
 
 namespace rehearse {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/executor.hpp"
+#include "sim/engine/executor.hpp"
 #include "strategies/collectives/algorithms.hpp"
 
 namespace rehearse {

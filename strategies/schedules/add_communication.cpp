@@ -4,7 +4,7 @@
 // after what it sends, its receive at the end of what the other rank has done by then.
 #include <algorithm>
 
-#include "sim/assert.hpp"
+#include "sim/base/assert.hpp"
 #include "strategies/schedules/csv_rows.hpp"
 
 namespace rehearse {

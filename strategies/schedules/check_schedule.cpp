@@ -7,7 +7,7 @@
 #include <array>
 #include <tuple>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "strategies/schedules/step_times.hpp"
 
 namespace rehearse {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "sim/error.hpp"
-#include "sim/trimmed.hpp"
-#include "topology/text_file.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/trimmed.hpp"
+#include "topology/files/text_file.hpp"
 
 namespace rehearse {
 

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "strategies/schedules/check_schedule.hpp"
 #include "strategies/schedules/csv_rows.hpp"
-#include "topology/text_file.hpp"
+#include "topology/files/text_file.hpp"
 
 namespace rehearse {
 

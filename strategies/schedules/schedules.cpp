@@ -7,8 +7,8 @@
 #include <array>
 #include <vector>
 
-#include "sim/assert.hpp"
-#include "sim/error.hpp"
+#include "sim/base/assert.hpp"
+#include "sim/base/error.hpp"
 #include "strategies/schedules/orders.hpp"
 
 namespace rehearse {

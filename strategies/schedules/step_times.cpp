@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/assert.hpp"
+#include "sim/base/assert.hpp"
 
 namespace rehearse {
 

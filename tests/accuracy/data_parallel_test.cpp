@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tests/accuracy/measurements.hpp"
-#include "tools/accuracy_statistics.hpp"
+#include "tools/accuracy/accuracy_statistics.hpp"
 
 namespace rehearse {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/support/places.hpp"
-#include "tools/accuracy_summary.hpp"
+#include "tools/accuracy/accuracy_summary.hpp"
 
 namespace rehearse {
 

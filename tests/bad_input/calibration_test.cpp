@@ -1,8 +1,8 @@
 // Broken calibration profiles, each with the exact text its user gets.
 #include <gtest/gtest.h>
 
-#include "sim/calibration.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/scenario/calibration.hpp"
 #include "tests/bad_input/case.hpp"
 
 namespace rehearse::bad_input {

@@ -1,10 +1,10 @@
 // Runs the table: every broken file gives exactly its message, all mistakes at once.
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "tests/bad_input/cases.hpp"
 #include "tests/bad_input/folder.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse::bad_input {
 namespace {

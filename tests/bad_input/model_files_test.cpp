@@ -1,8 +1,8 @@
 // Runs the table of broken configs, and a few broken choices of models.
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
-#include "sim/workload.hpp"
+#include "sim/base/error.hpp"
+#include "sim/workload/workload.hpp"
 #include "tests/bad_input/folder.hpp"
 #include "tests/bad_input/model_cases.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "strategies/check_scenario.hpp"
+#include "strategies/predict/check_scenario.hpp"
 #include "tests/bad_input/cases.hpp"
 #include "tests/bad_input/folder.hpp"
 

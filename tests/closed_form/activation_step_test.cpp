@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "strategies/tensor_parallel.hpp"
+#include "strategies/layers/tensor_parallel.hpp"
 #include "tests/support/training.hpp"
 
 namespace rehearse {

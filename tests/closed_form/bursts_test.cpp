@@ -2,8 +2,8 @@
 // another flow take from each other on a link that both cross.
 #include <gtest/gtest.h>
 
-#include "sim/cost_model.hpp"
-#include "sim/fast_simulator.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -3,13 +3,13 @@
 // recomputation and more servers pay, and when they do not.
 #include <gtest/gtest.h>
 
-#include "sim/scenario_file.hpp"
-#include "sim/shaped_roofline.hpp"
-#include "strategies/predictor.hpp"
-#include "strategies/server_run.hpp"
+#include "sim/engine/shaped_roofline.hpp"
+#include "sim/scenario/scenario_file.hpp"
+#include "strategies/predict/predictor.hpp"
+#include "strategies/predict/server_run.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/places.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

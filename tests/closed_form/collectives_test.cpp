@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tests/support/collectives.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "sim/cost_model.hpp"
-#include "strategies/expand.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "strategies/collectives/expand.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 

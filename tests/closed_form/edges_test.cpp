@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/collectives.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

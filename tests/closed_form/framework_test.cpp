@@ -1,22 +1,22 @@
 // What frameworks add to a step: launches of the host, clocks under power, kernels that are not
 // fused; each against its formula, and the same in kernels, blocks and the quick way.
-#include "sim/framework.hpp"
+#include "sim/scenario/framework.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "sim/fast_simulator.hpp"
-#include "sim/model_presets.hpp"
-#include "sim/shaped_roofline.hpp"
-#include "strategies/framework_kernels.hpp"
-#include "strategies/step_plan.hpp"
-#include "strategies/step_pricing.hpp"
-#include "strategies/winograd.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "sim/engine/shaped_roofline.hpp"
+#include "sim/workload/model_presets.hpp"
+#include "strategies/layers/framework_kernels.hpp"
+#include "strategies/layers/winograd.hpp"
+#include "strategies/lowering/step_pricing.hpp"
+#include "strategies/plan/step_plan.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 #include "tests/support/training_jobs.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

@@ -1,14 +1,14 @@
 // Compressed gradients against sums written here: what travels, which kernels it costs, what is
 // held.
-#include "strategies/gradient_compression.hpp"
+#include "strategies/methods/gradient_compression.hpp"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "sim/cost_model.hpp"
-#include "strategies/expand.hpp"
-#include "strategies/optimizer.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "strategies/collectives/expand.hpp"
+#include "strategies/layers/optimizer.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 

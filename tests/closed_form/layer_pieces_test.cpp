@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "sim/model_presets.hpp"
-#include "strategies/tensor_parallel.hpp"
+#include "sim/workload/model_presets.hpp"
+#include "strategies/layers/tensor_parallel.hpp"
 
 namespace rehearse {
 namespace {

@@ -5,10 +5,10 @@
 #include <map>
 
 #include "strategies/collectives/choose.hpp"
+#include "strategies/collectives/expand.hpp"
 #include "strategies/collectives/ring_order.hpp"
-#include "strategies/expand.hpp"
 #include "tests/support/collectives.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

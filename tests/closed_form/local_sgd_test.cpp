@@ -1,5 +1,6 @@
 // Local SGD against its formulas: communication is 1/H of synchronous, and steps add up.
-#include "strategies/local_sgd.hpp"
+#include "strategies/methods/local_sgd.hpp"
+#include "strategies/predict/local_average.hpp"
 
 #include <gtest/gtest.h>
 

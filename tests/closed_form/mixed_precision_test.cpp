@@ -1,14 +1,14 @@
 // Loss scaling, autocast and fusion against the bytes and launches that they add or save.
 #include <gtest/gtest.h>
 
-#include "sim/model_presets.hpp"
-#include "sim/scenario_machine.hpp"
-#include "sim/shaped_roofline.hpp"
-#include "strategies/autocast.hpp"
-#include "strategies/fusion.hpp"
-#include "strategies/loss_scaling.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/step_average.hpp"
+#include "sim/engine/shaped_roofline.hpp"
+#include "sim/scenario/scenario_machine.hpp"
+#include "sim/workload/model_presets.hpp"
+#include "strategies/layers/autocast.hpp"
+#include "strategies/layers/fusion.hpp"
+#include "strategies/layers/optimizer.hpp"
+#include "strategies/methods/loss_scaling.hpp"
+#include "strategies/predict/step_average.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 #include "tests/support/training_jobs.hpp"

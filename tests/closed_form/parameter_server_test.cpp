@@ -2,7 +2,7 @@
 // the slowest worker, and who is how stale.
 #include <gtest/gtest.h>
 
-#include "sim/verify.hpp"
+#include "sim/program/verify.hpp"
 #include "tests/support/servers.hpp"
 
 namespace rehearse {

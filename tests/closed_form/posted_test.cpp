@@ -4,9 +4,9 @@
 
 #include <array>
 
-#include "sim/cost_model.hpp"
-#include "sim/fast_simulator.hpp"
-#include "tools/engine.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "tools/cli/engine.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -4,11 +4,11 @@
 
 #include <array>
 
-#include "sim/cost_model.hpp"
-#include "sim/error.hpp"
-#include "sim/fast_simulator.hpp"
-#include "sim/verify.hpp"
-#include "tools/engine.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "sim/program/verify.hpp"
+#include "tools/cli/engine.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -2,14 +2,14 @@
 // their replicas, launches behind sums that the host waits for.
 #include <gtest/gtest.h>
 
-#include "sim/framework.hpp"
-#include "sim/model_presets.hpp"
-#include "sim/shaped_roofline.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/step_plan.hpp"
+#include "sim/engine/shaped_roofline.hpp"
+#include "sim/scenario/framework.hpp"
+#include "sim/workload/model_presets.hpp"
+#include "strategies/layers/optimizer.hpp"
+#include "strategies/plan/step_plan.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

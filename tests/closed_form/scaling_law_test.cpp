@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/training.hpp"
-#include "tools/training_cost.hpp"
+#include "tools/predict/training_cost.hpp"
 
 namespace rehearse {
 namespace {

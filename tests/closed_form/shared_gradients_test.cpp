@@ -1,6 +1,6 @@
 // What ranks share at the end of a step: tied embeddings on two stages, gradients of norms in
 // parts, and the norm of all gradients before the optimizer.
-#include "strategies/shared_gradients.hpp"
+#include "strategies/methods/shared_gradients.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Images cut in space: what each rank computes, which rows travel, and what a step then takes.
 #include <gtest/gtest.h>
 
-#include "sim/model_presets.hpp"
-#include "strategies/optimizer.hpp"
+#include "sim/workload/model_presets.hpp"
+#include "strategies/layers/optimizer.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 

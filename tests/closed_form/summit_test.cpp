@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tests/support/collectives.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

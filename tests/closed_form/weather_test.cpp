@@ -1,18 +1,18 @@
 // Imperfect machines against what the textbooks say of them: the slowest rank decides, the expected
 // maximum of n draws, pauses that add up.
-#include "strategies/weather.hpp"
+#include "strategies/plan/weather.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include "sim/scenario_machine.hpp"
-#include "strategies/draws.hpp"
-#include "strategies/step_times.hpp"
+#include "sim/scenario/scenario_machine.hpp"
+#include "strategies/plan/draws.hpp"
+#include "strategies/predict/step_times.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

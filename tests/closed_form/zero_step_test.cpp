@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "strategies/optimizer.hpp"
+#include "strategies/layers/optimizer.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 

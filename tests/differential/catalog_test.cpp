@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/error.hpp"
-#include "sim/program_text.hpp"
+#include "sim/base/error.hpp"
+#include "sim/program/program_text.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 #include "tests/differential/engines.hpp"
-#include "topology/catalog.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/catalog.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <string>
 
-#include "sim/cost_model.hpp"
-#include "sim/fast_simulator.hpp"
-#include "sim/simgrid_simulator.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "sim/simgrid/simgrid_simulator.hpp"
 
 namespace rehearse {
 

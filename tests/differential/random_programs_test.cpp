@@ -1,7 +1,7 @@
 // Our engine against SimGrid on random Programs and random machines.
 #include <gtest/gtest.h>
 
-#include "sim/program_text.hpp"
+#include "sim/program/program_text.hpp"
 #include "tests/differential/engines.hpp"
 #include "tests/support/random_program.hpp"
 

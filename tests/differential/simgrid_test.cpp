@@ -1,11 +1,11 @@
 // SimGridSimulator alone, against closed forms: it is the reference, so what it is set to must be
 // known without our own engine.
-#include "sim/simgrid_simulator.hpp"
+#include "sim/simgrid/simgrid_simulator.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/cost_model.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/cost_model.hpp"
 
 namespace rehearse {
 namespace {

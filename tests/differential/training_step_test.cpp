@@ -5,10 +5,10 @@
 #include <cmath>
 #include <functional>
 
-#include "sim/verify.hpp"
-#include "strategies/predictor.hpp"
+#include "sim/program/verify.hpp"
+#include "strategies/predict/predictor.hpp"
 #include "tests/differential/engines.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda_try.hpp"
+#include "kernels/math/cuda_try.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/kernels/numbers.hpp"
 

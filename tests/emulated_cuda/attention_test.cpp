@@ -1,7 +1,7 @@
 // Attention in tiles against the CPU reference: every edge of a tile, grouped heads, causal or not.
-#include "kernels/attention.hpp"
+#include "kernels/math/attention.hpp"
 
-#include "kernels/cuda_kernels.hpp"
+#include "kernels/math/cuda_kernels.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
 namespace rehearse {

@@ -1,14 +1,14 @@
 // Computes of a Program on an emulated GPU: kernels on random operands, as fp32 and as 16-bit
-// numbers, and optimizers in the middle of a training, give what kernels/run_call.cpp gives on the
-// host. What reads tokens and packets is tested by whole trainings (equivalence_test.cpp).
+// numbers, and optimizers in the middle of a training, give what kernels/host/run_call.cpp gives on
+// the host. What reads tokens and packets is tested by whole trainings (equivalence_test.cpp).
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cuda_executor.hpp"
-#include "kernels/number_formats.hpp"
-#include "kernels/run_call.hpp"
-#include "kernels/step_state.hpp"
-#include "sim/kernel_list.hpp"
+#include "kernels/cuda/cuda_executor.hpp"
+#include "kernels/host/run_call.hpp"
+#include "kernels/math/number_formats.hpp"
+#include "kernels/math/step_state.hpp"
+#include "sim/program/kernel_list.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/kernels/numbers.hpp"
 

@@ -2,14 +2,14 @@
 // every algorithm. Where a slice does not divide evenly both must cut it at the same places.
 #include <cstring>
 
-#include "kernels/collective_check.hpp"
-#include "kernels/cuda_executor.hpp"
-#include "kernels/number_formats.hpp"
-#include "sim/verify.hpp"
-#include "strategies/expand.hpp"
+#include "kernels/cuda/cuda_executor.hpp"
+#include "kernels/host/collective_check.hpp"
+#include "kernels/math/number_formats.hpp"
+#include "sim/program/verify.hpp"
+#include "strategies/collectives/expand.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/support/collectives.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

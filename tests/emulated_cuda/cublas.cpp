@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/number_formats.hpp"
+#include "kernels/math/number_formats.hpp"
 #include "tests/emulated_cuda/state.hpp"
 
 struct cublasContext {

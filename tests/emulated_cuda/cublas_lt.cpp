@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "kernels/number_formats.hpp"
+#include "kernels/math/number_formats.hpp"
 #include "tests/emulated_cuda/state.hpp"
 
 namespace emulated_cuda {

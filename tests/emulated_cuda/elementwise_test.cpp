@@ -1,9 +1,9 @@
 // Sums, multiples, casts and dropout: the bits of the CPU references, for every length, aligned and
 // not, in place and not.
-#include "kernels/elementwise.hpp"
+#include "kernels/math/elementwise.hpp"
 
-#include "kernels/cuda_kernels.hpp"
-#include "kernels/step_state.hpp"
+#include "kernels/math/cuda_kernels.hpp"
+#include "kernels/math/step_state.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
 namespace rehearse {

@@ -6,12 +6,12 @@
 // REHEARSE_ALL_SEEDS=1 in the environment runs every combination under 20 seeds.
 #include <cstdlib>
 
-#include "kernels/cuda_executor.hpp"
+#include "kernels/cuda/cuda_executor.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/emulated_cuda/sparing.hpp"
 #include "tests/equivalence/lossless_rows.hpp"
 #include "tests/equivalence/plain_training.hpp"
-#include "tools/cuda_places.hpp"
+#include "tools/measure/cuda_places.hpp"
 
 namespace rehearse {
 namespace {

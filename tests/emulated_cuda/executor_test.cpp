@@ -1,19 +1,19 @@
 // Programs on emulated GPUs: every lowered collective and every one of NCCL's gives exactly the
 // numbers of the slow interpreter, under many orders of work; kernels run as on the host; a fault
 // is one line, and nothing is left behind.
-#include "kernels/cuda_executor.hpp"
+#include "kernels/cuda/cuda_executor.hpp"
 
 #include <cstring>
 #include <optional>
 
-#include "kernels/run_call.hpp"
-#include "sim/error.hpp"
-#include "sim/kernel_list.hpp"
+#include "kernels/host/run_call.hpp"
+#include "sim/base/error.hpp"
+#include "sim/program/kernel_list.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/kernels/numbers.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/interpreter.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -1,11 +1,11 @@
 // What goes wrong on a device, in NCCL or on another rank becomes one DeviceError with one line
 // (exit code 3), soon, and everything that was made is destroyed.
-#include "kernels/cuda_executor.hpp"
+#include "kernels/cuda/cuda_executor.hpp"
 
 #include <gtest/gtest.h>
 
-#include "kernels/cuda_handles.hpp"
-#include "sim/error.hpp"
+#include "kernels/cuda/cuda_handles.hpp"
+#include "sim/base/error.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/support/random_program.hpp"
 

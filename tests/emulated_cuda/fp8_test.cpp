@@ -2,10 +2,10 @@
 // devices that have none, refused in one line.
 #include <cublas_v2.h>
 
-#include "kernels/cuda_gemm_fp8.hpp"
-#include "kernels/cuda_handles.hpp"
-#include "kernels/number_formats.hpp"
-#include "sim/error.hpp"
+#include "kernels/cuda/cuda_gemm_fp8.hpp"
+#include "kernels/cuda/cuda_handles.hpp"
+#include "kernels/math/number_formats.hpp"
+#include "sim/base/error.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
 namespace rehearse {

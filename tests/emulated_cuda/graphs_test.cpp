@@ -2,12 +2,12 @@
 // make a graph in a way that CUDA does not allow, each caught.
 #include <cuda_runtime_api.h>
 
-#include "kernels/cuda_executor.hpp"
-#include "sim/error.hpp"
+#include "kernels/cuda/cuda_executor.hpp"
+#include "sim/base/error.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/emulated_cuda/sparing.hpp"
 #include "tests/equivalence/lossless_rows.hpp"
-#include "tools/cuda_places.hpp"
+#include "tools/measure/cuda_places.hpp"
 
 namespace rehearse {
 namespace {

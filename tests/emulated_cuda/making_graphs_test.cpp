@@ -1,6 +1,6 @@
 // Graphs made by hand: they run as often as launched, in an order that their edges allow; what CUDA
 // does not allow while one is made is caught.
-#include "kernels/cuda_kernels.hpp"
+#include "kernels/math/cuda_kernels.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
 namespace rehearse {

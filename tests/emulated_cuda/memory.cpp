@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sim/assert.hpp"
+#include "sim/base/assert.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>

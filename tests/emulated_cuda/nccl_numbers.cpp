@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "kernels/number_formats.hpp"
-#include "sim/assert.hpp"
+#include "kernels/math/number_formats.hpp"
+#include "sim/base/assert.hpp"
 
 namespace emulated_cuda {
 

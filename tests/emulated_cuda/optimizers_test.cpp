@@ -1,8 +1,8 @@
 // Every optimizer, three steps long, has the bits of the CPU; norms but for the last bits of fp64.
-#include "kernels/optimizers.hpp"
+#include "kernels/math/optimizers.hpp"
 
-#include "kernels/cuda_kernels.hpp"
-#include "kernels/gradient_norm.hpp"
+#include "kernels/math/cuda_kernels.hpp"
+#include "kernels/math/gradient_norm.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
 namespace rehearse {

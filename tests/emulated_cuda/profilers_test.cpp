@@ -4,13 +4,13 @@
 #include <set>
 #include <sstream>
 
-#include "kernels/cuda_executor.hpp"
-#include "sim/error.hpp"
+#include "kernels/cuda/cuda_executor.hpp"
+#include "sim/base/error.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/equivalence/lossless_rows.hpp"
 #include "tests/support/own_folder.hpp"
 #include "tests/support/shell.hpp"
-#include "tools/cuda_places.hpp"
+#include "tools/measure/cuda_places.hpp"
 
 namespace rehearse {
 namespace {

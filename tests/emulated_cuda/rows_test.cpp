@@ -1,11 +1,11 @@
 // Kernels that sum over rows or columns, against their CPU references: fp32 trees against fp64 sums
 // in order, so with a tolerance; where nothing is summed, bits.
-#include "kernels/activation.hpp"
-#include "kernels/cross_entropy.hpp"
-#include "kernels/cuda_kernels.hpp"
-#include "kernels/embedding.hpp"
-#include "kernels/norm.hpp"
-#include "kernels/softmax.hpp"
+#include "kernels/math/activation.hpp"
+#include "kernels/math/cross_entropy.hpp"
+#include "kernels/math/cuda_kernels.hpp"
+#include "kernels/math/embedding.hpp"
+#include "kernels/math/norm.hpp"
+#include "kernels/math/softmax.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
 namespace rehearse {

@@ -1,9 +1,9 @@
 // Top-k, sparse vectors, 8-bit codes and the look for infinities: the choices and bits of the CPU.
-#include "kernels/cuda_kernels.hpp"
-#include "kernels/int8_gradients.hpp"
-#include "kernels/loss_scale.hpp"
-#include "kernels/sparse.hpp"
-#include "kernels/top_k.hpp"
+#include "kernels/math/cuda_kernels.hpp"
+#include "kernels/math/int8_gradients.hpp"
+#include "kernels/math/loss_scale.hpp"
+#include "kernels/math/sparse.hpp"
+#include "kernels/math/top_k.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
 namespace rehearse {

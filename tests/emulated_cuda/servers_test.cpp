@@ -3,13 +3,13 @@
 // order in which the run says that updates were applied. Another seed is another order.
 #include <set>
 
-#include "kernels/cuda_executor.hpp"
-#include "sim/error.hpp"
-#include "sim/kernel_list.hpp"
+#include "kernels/cuda/cuda_executor.hpp"
+#include "sim/base/error.hpp"
+#include "sim/program/kernel_list.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/emulated_cuda/sparing.hpp"
 #include "tests/equivalence/server_cases.hpp"
-#include "tools/cuda_places.hpp"
+#include "tools/measure/cuda_places.hpp"
 
 namespace rehearse {
 namespace {

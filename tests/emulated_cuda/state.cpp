@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "sim/assert.hpp"
+#include "sim/base/assert.hpp"
 #include "tests/emulated_cuda/block.hpp"
 #include "tests/emulated_cuda/graphs.hpp"
 

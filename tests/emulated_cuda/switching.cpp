@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "sim/assert.hpp"
+#include "sim/base/assert.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>

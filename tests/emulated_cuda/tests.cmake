@@ -18,10 +18,10 @@ if(TARGET emulated_races)
 endif()
 
 # A process for each GPU, held against one process with all.
-if(TARGET emulated_cuda AND TARGET rehearse_mpi AND NOT REHEARSE_SANITIZE)
+if(TARGET emulated_cuda AND TARGET kernels_mpi AND NOT REHEARSE_SANITIZE)
   add_executable(mpi_same_gpu_trainings tests/emulated_cuda/processes/same_trainings.cpp
                  tests/support/interpreter.cpp)
-  target_link_libraries(mpi_same_gpu_trainings PRIVATE rehearse_mpi emulated_cuda)
+  target_link_libraries(mpi_same_gpu_trainings PRIVATE kernels_mpi emulated_cuda)
   add_test(NAME mpi_same_gpu_trainings_4
            COMMAND mpirun --oversubscribe -n 4 $<TARGET_FILE:mpi_same_gpu_trainings>)
   set_tests_properties(mpi_same_gpu_trainings_4 PROPERTIES LABELS emulated_cuda TIMEOUT 300

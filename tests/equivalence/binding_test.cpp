@@ -2,9 +2,9 @@
 // cannot be bound is told, and a checkpoint goes on with the same bits.
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
-#include "sim/program_text.hpp"
-#include "strategies/numbers/checkpoint.hpp"
+#include "sim/base/error.hpp"
+#include "sim/program/program_text.hpp"
+#include "strategies/binding/checkpoint.hpp"
 #include "tests/equivalence/trainings.hpp"
 
 namespace rehearse {

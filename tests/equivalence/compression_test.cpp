@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "kernels/number_formats.hpp"
+#include "kernels/math/number_formats.hpp"
 #include "tests/equivalence/plain_training.hpp"
 
 namespace rehearse {

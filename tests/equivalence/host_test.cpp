@@ -2,7 +2,7 @@
 // race for. Under the thread sanitizer a missing edge would be a report.
 #include <gtest/gtest.h>
 
-#include "kernels/host_executor.hpp"
+#include "kernels/host/host_executor.hpp"
 #include "tests/equivalence/lossless_rows.hpp"
 #include "tests/equivalence/training_cases.hpp"
 

@@ -1,7 +1,7 @@
 // Local SGD on numbers against the algorithm written down: replicas that go on
 // by themselves with their own samples, and average their parameters (not their
 // momentum) now and then.
-#include "strategies/local_sgd.hpp"
+#include "strategies/methods/local_sgd.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/workload.hpp"
-#include "strategies/numbers/training_data.hpp"
+#include "sim/workload/workload.hpp"
+#include "strategies/binding/training_data.hpp"
 
 namespace rehearse {
 

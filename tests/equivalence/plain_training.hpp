@@ -1,7 +1,7 @@
 // Trains the plain models by the textbook rules of the optimizers, in fp64.
 #pragma once
 
-#include "kernels/philox.hpp"
+#include "kernels/math/philox.hpp"
 #include "tests/equivalence/plain_model.hpp"
 #include "tests/equivalence/trainings.hpp"
 
@@ -80,7 +80,7 @@ class PlainTraining {
   std::vector<PlainTensor>& tensors() { return tensors_; }
 
  private:
-  // As the header of the masks says (kernels/regular_calls.cpp), by Philox alone.
+  // As the header of the masks says (kernels/host/regular_calls.cpp), by Philox alone.
   PlainMasks masks(std::uint64_t sample) const {
     const double p = training_.scenario.training.dropout;
     if (p == 0) return {};

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "strategies/numbers/bind_servers.hpp"
-#include "strategies/server_report.hpp"
+#include "strategies/binding/bind_servers.hpp"
+#include "strategies/servers/server_report.hpp"
 #include "tests/equivalence/plain_training.hpp"
 
 namespace rehearse {

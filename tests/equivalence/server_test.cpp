@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "kernels/host_executor.hpp"
+#include "kernels/host/host_executor.hpp"
 #include "tests/equivalence/server_cases.hpp"
 
 namespace rehearse {

@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
-#include "kernels/number_formats.hpp"
-#include "kernels/run_call.hpp"
-#include "sim/error.hpp"
-#include "sim/program.hpp"
+#include "kernels/host/run_call.hpp"
+#include "kernels/math/number_formats.hpp"
+#include "sim/base/error.hpp"
+#include "sim/program/program.hpp"
 
 namespace rehearse {
 

@@ -6,14 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "kernels/step_state.hpp"
-#include "sim/cost_model.hpp"
-#include "sim/error.hpp"
-#include "sim/fast_simulator.hpp"
-#include "sim/verify.hpp"
-#include "strategies/expand.hpp"
-#include "strategies/numbers/bind.hpp"
-#include "strategies/numbers/training_data.hpp"
+#include "kernels/math/step_state.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "sim/program/verify.hpp"
+#include "strategies/binding/bind.hpp"
+#include "strategies/binding/training_data.hpp"
+#include "strategies/collectives/expand.hpp"
+#include "strategies/methods/lower.hpp"
 #include "tests/equivalence/training_interpreter.hpp"
 #include "tests/support/interpreter.hpp"
 #include "tests/support/training.hpp"

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "sim/assert.hpp"
-#include "sim/calibration.hpp"
-#include "sim/error.hpp"
+#include "sim/base/assert.hpp"
+#include "sim/base/error.hpp"
+#include "sim/scenario/calibration.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rehearse;

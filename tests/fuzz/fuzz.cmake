@@ -3,15 +3,14 @@
 # fuzzer-no-link stands for (that one wants precompiled headers of its own). What simulates is not
 # read, and runs long in tests.
 if(REHEARSE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  set(readers ${core_sources})
-  list(FILTER readers INCLUDE REGEX "/(sim|topology|strategies/schedules)/")
-  list(FILTER readers EXCLUDE REGEX
-       "/(fast_simulator|flow|paths|served|sharing|cost|remembered|shaped|timeline|totals)[^/]*$")
   set(guides
       -fsanitize-coverage=edge,indirect-calls,trace-cmp,inline-8bit-counters,pc-table,stack-depth
       -fno-builtin-bcmp -fno-builtin-memcmp -fno-builtin-strcmp -fno-builtin-strncmp
       -fno-builtin-strstr -fno-builtin-memmem)
-  set_source_files_properties(${readers} PROPERTIES COMPILE_OPTIONS "${guides}")
+  foreach(reader sim_base sim_program sim_workload sim_scenario topology topology_files
+          topology_formats strategies_schedules)
+    target_compile_options(${reader} PRIVATE ${guides})
+  endforeach()
 elseif(NOT REHEARSE_FUZZ)
   return()
 endif()
@@ -22,10 +21,10 @@ foreach(source ${fuzz_sources})
   cmake_path(GET source STEM name)
   add_executable(${name} ${source})
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
-  target_link_libraries(${name} PRIVATE rehearse_core)
+  target_link_libraries(${name} PRIVATE sim_program sim_scenario strategies_schedules)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   add_dependencies(fuzzers ${name})
 endforeach()
-if(NOT REHEARSE_FUZZ)
-  target_sources(measured_fuzz PRIVATE ${read_by_tools})
-endif()
+# Of the tools, only tables of measurements are fuzzed.
+target_sources(measured_fuzz PRIVATE tools/accuracy/measured_csv.cpp
+               tools/accuracy/measured_cells.cpp tools/accuracy/measured_rows.cpp)

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "sim/assert.hpp"
-#include "sim/error.hpp"
-#include "sim/hf_config.hpp"
+#include "sim/base/assert.hpp"
+#include "sim/base/error.hpp"
+#include "sim/workload/hf_config.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rehearse;

@@ -1,6 +1,6 @@
 // Any bytes as NCCL's topology XML, read, and written and read once more.
 #include "tests/fuzz/topology_fuzz.hpp"
-#include "topology/io_nccl_xml.hpp"
+#include "topology/formats/io_nccl_xml.hpp"
 
 namespace {
 

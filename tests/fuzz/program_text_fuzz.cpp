@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "sim/error.hpp"
-#include "sim/program_text.hpp"
-#include "sim/verify.hpp"
+#include "sim/base/error.hpp"
+#include "sim/program/program_text.hpp"
+#include "sim/program/verify.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rehearse;

@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "sim/assert.hpp"
-#include "sim/scenario_cluster.hpp"
-#include "sim/scenario_file.hpp"
-#include "sim/scenario_setting.hpp"
+#include "sim/base/assert.hpp"
+#include "sim/scenario/scenario_cluster.hpp"
+#include "sim/scenario/scenario_file.hpp"
+#include "sim/scenario/scenario_setting.hpp"
 
 namespace {
 

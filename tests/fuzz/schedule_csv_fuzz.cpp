@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "sim/assert.hpp"
-#include "sim/error.hpp"
+#include "sim/base/assert.hpp"
+#include "sim/base/error.hpp"
 #include "strategies/schedules/draw_schedule.hpp"
 #include "strategies/schedules/schedule_csv.hpp"
 

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <string_view>
 
-#include "sim/assert.hpp"
-#include "sim/error.hpp"
-#include "topology/cluster.hpp"
-#include "topology/io_graph.hpp"
-#include "topology/io_toml.hpp"
+#include "sim/base/assert.hpp"
+#include "sim/base/error.hpp"
+#include "topology/formats/cluster.hpp"
+#include "topology/formats/io_graph.hpp"
+#include "topology/formats/io_toml.hpp"
 
 namespace rehearse {
 

@@ -2,12 +2,12 @@
 // every rank, whatever the machine, the number of ranks and the size.
 #include <gtest/gtest.h>
 
-#include "kernels/collective_check.hpp"
-#include "kernels/host_executor.hpp"
+#include "kernels/host/collective_check.hpp"
+#include "kernels/host/host_executor.hpp"
+#include "strategies/collectives/expand.hpp"
 #include "strategies/collectives/rehearsal.hpp"
-#include "strategies/expand.hpp"
 #include "tests/host/spans.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -1,16 +1,16 @@
 // The executor by itself: any program that cannot race gives the bytes of a run in program order,
 // on streams, queues and posted connections; paced computes wait; failures end the run.
-#include "kernels/host_executor.hpp"
+#include "kernels/host/host_executor.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 
-#include "sim/cost_model.hpp"
-#include "sim/error.hpp"
-#include "sim/kernel_list.hpp"
-#include "sim/verify.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/program/kernel_list.hpp"
+#include "sim/program/verify.hpp"
 #include "tests/host/spans.hpp"
 #include "tests/support/interpreter.hpp"
 #include "tests/support/random_slices.hpp"

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "sim/timeline.hpp"
+#include "sim/program/timeline.hpp"
 
 namespace rehearse {
 

@@ -1,6 +1,6 @@
 // Tasks on fewer threads than tasks: nobody who was woken is forgotten, nobody has two turns at
 // once, and a task that rests until some time has its turn then.
-#include "kernels/comm/task_pool.hpp"
+#include "kernels/host/task_pool.hpp"
 
 #include <gtest/gtest.h>
 

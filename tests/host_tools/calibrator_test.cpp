@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "sim/error.hpp"
-#include "sim/kernel_list.hpp"
-#include "strategies/check_scenario.hpp"
+#include "sim/base/error.hpp"
+#include "sim/program/kernel_list.hpp"
+#include "strategies/predict/check_scenario.hpp"
 #include "tests/support/host_machine.hpp"
 #include "tests/support/own_folder.hpp"
-#include "tools/host_calibrator.hpp"
+#include "tools/measure/host_calibrator.hpp"
 
 namespace rehearse {
 namespace {

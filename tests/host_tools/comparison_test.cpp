@@ -1,6 +1,6 @@
 // What a comparison says of two hand-made timelines: times, hidden communication, and how much of
 // an error arose beside something else.
-#include "tools/comparison.hpp"
+#include "tools/run/comparison.hpp"
 
 #include <gtest/gtest.h>
 

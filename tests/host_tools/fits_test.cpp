@@ -3,15 +3,15 @@
 
 #include <fstream>
 
-#include "sim/calibration.hpp"
-#include "sim/cost_model.hpp"
-#include "sim/error.hpp"
-#include "sim/fast_simulator.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "sim/scenario/calibration.hpp"
 #include "strategies/collectives/choose.hpp"
-#include "tools/calibrate.hpp"
-#include "tools/line_fit.hpp"
-#include "tools/nccl_log.hpp"
-#include "topology/cluster.hpp"
+#include "tools/calibrate/calibrate.hpp"
+#include "tools/calibrate/nccl_log.hpp"
+#include "tools/measure/line_fit.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

@@ -1,5 +1,5 @@
 // Curves against their formulas in fp64, slopes against central differences of those.
-#include "kernels/activation.hpp"
+#include "kernels/math/activation.hpp"
 
 #include <numbers>
 

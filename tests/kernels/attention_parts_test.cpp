@@ -1,11 +1,11 @@
 // Attention in parts is attention at once, forward and backward.
-#include "kernels/attention_parts.hpp"
+#include "kernels/math/attention_parts.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "kernels/philox.hpp"
+#include "kernels/math/philox.hpp"
 
 namespace rehearse {
 namespace {

@@ -1,9 +1,9 @@
 // Attention against the formula written out in fp64, all its gradients against differences of it.
-#include "kernels/attention.hpp"
+#include "kernels/math/attention.hpp"
 
 #include <limits>
 
-#include "kernels/softmax.hpp"
+#include "kernels/math/softmax.hpp"
 #include "tests/kernels/numbers.hpp"
 
 namespace rehearse {

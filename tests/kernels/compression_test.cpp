@@ -2,11 +2,11 @@
 #include <limits>
 #include <numeric>
 
-#include "kernels/deep_gradient_compression.hpp"
-#include "kernels/gradient_norm.hpp"
-#include "kernels/int8_gradients.hpp"
-#include "kernels/sparse.hpp"
-#include "kernels/top_k.hpp"
+#include "kernels/math/deep_gradient_compression.hpp"
+#include "kernels/math/gradient_norm.hpp"
+#include "kernels/math/int8_gradients.hpp"
+#include "kernels/math/sparse.hpp"
+#include "kernels/math/top_k.hpp"
 #include "tests/kernels/numbers.hpp"
 
 namespace rehearse {

@@ -1,9 +1,9 @@
 // The generator against its authors' vectors; masks that depend on nothing but the element.
-#include "kernels/dropout.hpp"
+#include "kernels/math/dropout.hpp"
 
 #include <limits>
 
-#include "kernels/elementwise.hpp"
+#include "kernels/math/elementwise.hpp"
 #include "tests/kernels/numbers.hpp"
 
 namespace rehearse {

@@ -1,5 +1,5 @@
 // Sums and multiples: exact, the same fused and unfused, whole and in parts, apart and in place.
-#include "kernels/elementwise.hpp"
+#include "kernels/math/elementwise.hpp"
 
 #include "tests/kernels/numbers.hpp"
 

@@ -1,5 +1,5 @@
 // Rows by token, and gradients summed back in the order of positions.
-#include "kernels/embedding.hpp"
+#include "kernels/math/embedding.hpp"
 
 #include "tests/kernels/numbers.hpp"
 

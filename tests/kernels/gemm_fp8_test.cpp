@@ -1,9 +1,9 @@
 // Products of fp8 numbers: every pattern of both formats once, and sums against plain fp64.
-#include "kernels/gemm_fp8.hpp"
+#include "kernels/math/gemm_fp8.hpp"
 
 #include <cmath>
 
-#include "kernels/number_formats.hpp"
+#include "kernels/math/number_formats.hpp"
 #include "tests/kernels/numbers.hpp"
 
 namespace rehearse {

@@ -1,5 +1,5 @@
 // Matrix products: the plain loops against the definition in fp64, the library against the loops.
-#include "kernels/gemm.hpp"
+#include "kernels/math/gemm.hpp"
 
 #include <limits>
 

@@ -1,5 +1,5 @@
 // Dynamic loss scaling: what overflows is seen, the scale grows and backs off, steps are skipped.
-#include "kernels/loss_scale.hpp"
+#include "kernels/math/loss_scale.hpp"
 
 #include <limits>
 

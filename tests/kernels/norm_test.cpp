@@ -1,5 +1,5 @@
 // Both norms against their formulas in fp64, gradients against central differences of those.
-#include "kernels/norm.hpp"
+#include "kernels/math/norm.hpp"
 
 #include "tests/kernels/numbers.hpp"
 

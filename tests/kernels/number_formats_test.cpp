@@ -1,5 +1,5 @@
 // Every pattern of every narrow format, back and forth, and every place where rounding turns.
-#include "kernels/number_formats.hpp"
+#include "kernels/math/number_formats.hpp"
 
 #include <limits>
 

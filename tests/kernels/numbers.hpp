@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/rows.hpp"
+#include "kernels/math/rows.hpp"
 
 namespace rehearse {
 

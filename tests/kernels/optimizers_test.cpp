@@ -1,7 +1,7 @@
 // Every optimizer against its paper's formulas in fp64 over many steps, and however it is cut.
-#include "kernels/optimizers.hpp"
+#include "kernels/math/optimizers.hpp"
 
-#include "kernels/layerwise.hpp"
+#include "kernels/math/layerwise.hpp"
 #include "tests/kernels/numbers.hpp"
 
 namespace rehearse {

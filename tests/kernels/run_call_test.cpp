@@ -1,14 +1,14 @@
 // Kernels by name: each runs its reference on the operands in the order of the list.
-#include "kernels/run_call.hpp"
+#include "kernels/host/run_call.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "kernels/activation.hpp"
-#include "kernels/norm.hpp"
-#include "kernels/number_formats.hpp"
-#include "sim/kernel_list.hpp"
+#include "kernels/math/activation.hpp"
+#include "kernels/math/norm.hpp"
+#include "kernels/math/number_formats.hpp"
+#include "sim/program/kernel_list.hpp"
 
 namespace rehearse {
 namespace {

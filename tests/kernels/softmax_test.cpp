@@ -1,10 +1,10 @@
 // Softmax and cross-entropy against their formulas in fp64; ignored rows, masked rows, great
 // logits.
-#include "kernels/softmax.hpp"
+#include "kernels/math/softmax.hpp"
 
 #include <limits>
 
-#include "kernels/cross_entropy.hpp"
+#include "kernels/math/cross_entropy.hpp"
 #include "tests/kernels/numbers.hpp"
 
 namespace rehearse {

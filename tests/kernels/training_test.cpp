@@ -1,11 +1,11 @@
 // Kernels put together: a small language model whose whole gradient is that of central differences,
 // that learns, and that leaves the same bits on every run.
-#include "kernels/activation.hpp"
-#include "kernels/cross_entropy.hpp"
-#include "kernels/embedding.hpp"
-#include "kernels/gemm.hpp"
-#include "kernels/norm.hpp"
-#include "kernels/optimizers.hpp"
+#include "kernels/math/activation.hpp"
+#include "kernels/math/cross_entropy.hpp"
+#include "kernels/math/embedding.hpp"
+#include "kernels/math/gemm.hpp"
+#include "kernels/math/norm.hpp"
+#include "kernels/math/optimizers.hpp"
 #include "tests/kernels/numbers.hpp"
 
 namespace rehearse {

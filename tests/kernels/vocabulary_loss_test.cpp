@@ -1,6 +1,6 @@
 // A loss whose vocabulary is cut over ranks is the loss of the whole; positions, learned and
 // rotary.
-#include "kernels/vocabulary_loss.hpp"
+#include "kernels/math/vocabulary_loss.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cross_entropy.hpp"
-#include "kernels/philox.hpp"
-#include "kernels/positions.hpp"
+#include "kernels/math/cross_entropy.hpp"
+#include "kernels/math/philox.hpp"
+#include "kernels/math/positions.hpp"
 
 namespace rehearse {
 namespace {

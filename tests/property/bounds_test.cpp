@@ -2,11 +2,11 @@
 // words: on simple machines the best algorithm comes close to them.
 #include <gtest/gtest.h>
 
-#include "sim/collective_bound.hpp"
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/collective_bound.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/random_program.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "tests/support/collectives.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

@@ -2,10 +2,10 @@
 // edges allow, and no race. Folded and unfolded answers are the same to the picosecond.
 #include <gtest/gtest.h>
 
-#include "sim/verify.hpp"
+#include "sim/program/verify.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/interpreter.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "sim/cost_model.hpp"
-#include "sim/shaped_roofline.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/shaped_roofline.hpp"
 #include "tests/support/random_program.hpp"
-#include "topology/catalog.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/catalog.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

@@ -6,9 +6,9 @@
 #include <map>
 #include <tuple>
 
-#include "sim/cost_model.hpp"
-#include "sim/fast_simulator.hpp"
-#include "sim/paths.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "sim/engine/paths.hpp"
 #include "tests/support/random_program.hpp"
 
 namespace rehearse {

@@ -3,9 +3,9 @@
 // change nothing in the corners it does not reach.
 #include <gtest/gtest.h>
 
-#include "sim/cost_model.hpp"
-#include "sim/fast_simulator.hpp"
-#include "sim/sharing.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "sim/engine/sharing.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/random_program.hpp"

@@ -1,5 +1,5 @@
 // The radix heap against a std::multimap: the same batches, complete, in the order of time.
-#include "sim/event_queue.hpp"
+#include "sim/engine/event_queue.hpp"
 
 #include <gtest/gtest.h>
 

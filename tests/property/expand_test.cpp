@@ -1,13 +1,13 @@
 // Collectives inside programs, expanded: the same numbers as done whole, no race, and ranks that
 // wait for their own part only.
-#include "strategies/expand.hpp"
+#include "strategies/collectives/expand.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/verify.hpp"
+#include "sim/program/verify.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/interpreter.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

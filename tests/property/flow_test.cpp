@@ -1,6 +1,6 @@
 // Max-min sharing, solved incrementally, against the plainest solver there is: water that rises
 // over all flows at once, begun anew after every change.
-#include "sim/flow.hpp"
+#include "sim/engine/flow.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "sim/verify.hpp"
+#include "sim/program/verify.hpp"
 #include "tests/support/random_program.hpp"
 #include "tests/support/servers.hpp"
 

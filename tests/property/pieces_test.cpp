@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "strategies/tensor_parallel.hpp"
+#include "strategies/layers/tensor_parallel.hpp"
 
 namespace rehearse {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/cost_model.hpp"
-#include "sim/fast_simulator.hpp"
-#include "sim/paths.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "sim/engine/paths.hpp"
 #include "tests/support/random_program.hpp"
 
 namespace rehearse {

@@ -5,11 +5,11 @@
 
 #include <random>
 
-#include "sim/amount_text.hpp"
-#include "sim/quantity_text.hpp"
-#include "sim/scenario_cluster.hpp"
-#include "sim/scenario_file.hpp"
-#include "sim/scenario_setting.hpp"
+#include "sim/base/amount_text.hpp"
+#include "sim/base/quantity_text.hpp"
+#include "sim/scenario/scenario_cluster.hpp"
+#include "sim/scenario/scenario_file.hpp"
+#include "sim/scenario/scenario_setting.hpp"
 #include "tests/support/places.hpp"
 
 namespace rehearse {

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "sim/paths.hpp"
-#include "sim/shaped_roofline.hpp"
-#include "strategies/expand.hpp"
-#include "strategies/predictor.hpp"
+#include "sim/engine/paths.hpp"
+#include "sim/engine/shaped_roofline.hpp"
+#include "strategies/collectives/expand.hpp"
+#include "strategies/predict/predictor.hpp"
 #include "tests/support/training_jobs.hpp"
 
 namespace rehearse {

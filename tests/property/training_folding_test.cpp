@@ -5,12 +5,12 @@
 
 #include <map>
 
-#include "sim/cost_model.hpp"
-#include "strategies/predictor.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "strategies/predict/predictor.hpp"
 #include "strategies/schedules/schedules.hpp"
 #include "tests/support/training.hpp"
 #include "tests/support/training_jobs.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

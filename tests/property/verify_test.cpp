@@ -1,9 +1,9 @@
 // The race check against brute force on random programs, and against edges taken away.
-#include "sim/verify.hpp"
+#include "sim/program/verify.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/stream_table.hpp"
+#include "sim/program/stream_table.hpp"
 #include "tests/support/random_slices.hpp"
 
 namespace rehearse {

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/cost_model.hpp"
-#include "sim/fast_simulator.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 
 namespace rehearse {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/stream_table.hpp"
+#include "sim/program/stream_table.hpp"
 
 namespace rehearse {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 #include "tests/support/random_program.hpp"
 
 namespace rehearse {

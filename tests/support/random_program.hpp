@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 #include "topology/topology.hpp"
 
 namespace rehearse {

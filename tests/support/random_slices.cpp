@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/kernel_list.hpp"
+#include "sim/program/kernel_list.hpp"
 
 namespace rehearse {
 

@@ -2,7 +2,7 @@
 // verify() and for the text form. They are not meant to be simulated.
 #pragma once
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 #include "tests/support/random_program.hpp"
 
 namespace rehearse {
@@ -10,7 +10,7 @@ namespace rehearse {
 /// Every kind of op and connection on 2 to 5 ranks; with `folded`, paths for all connections too.
 Program random_sliced_program(Draw& draw, bool folded = false);
 
-/// The slices an op touches, spelled out per rank as sim/verify.hpp defines them.
+/// The slices an op touches, spelled out per rank as sim/program/verify.hpp defines them.
 struct Touch {
   Rank rank{};
   Slice slice;

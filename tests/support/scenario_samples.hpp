@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/scenario_keys.hpp"
+#include "sim/scenario/scenario_keys.hpp"
 
 namespace rehearse {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "sim/cost_model.hpp"
-#include "strategies/server_run.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "strategies/predict/server_run.hpp"
 #include "tests/support/training.hpp"
 
 namespace rehearse {

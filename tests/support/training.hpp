@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strategies/predictor.hpp"
+#include "strategies/predict/predictor.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/model_presets.hpp"
+#include "sim/workload/model_presets.hpp"
 #include "tests/support/random_program.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 

@@ -1,5 +1,5 @@
 // Percentiles and rank correlations against values worked out by hand.
-#include "tools/accuracy_statistics.hpp"
+#include "tools/accuracy/accuracy_statistics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,18 +1,18 @@
 // Calibration profiles: read, written back, laid over a machine, and named in reports.
-#include "sim/calibration.hpp"
+#include "sim/scenario/calibration.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
 
-#include "sim/cost_model.hpp"
-#include "sim/error.hpp"
-#include "sim/shaped_roofline.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/shaped_roofline.hpp"
 #include "tests/support/places.hpp"
-#include "topology/cluster.hpp"
-#include "topology/io_graph.hpp"
-#include "topology/io_toml.hpp"
+#include "topology/formats/cluster.hpp"
+#include "topology/formats/io_graph.hpp"
+#include "topology/formats/io_toml.hpp"
 
 namespace rehearse {
 namespace {

@@ -1,11 +1,11 @@
 // Who is simulated: actors and parties of small machines, and which groups are alike.
-#include "strategies/cast.hpp"
+#include "strategies/fold/cast.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/cost_model.hpp"
-#include "sim/fast_simulator.hpp"
-#include "strategies/step_network.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "strategies/fold/step_network.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -1,9 +1,9 @@
 // Lower bounds of collectives: equal to the textbook's where one algorithm reaches them.
-#include "sim/collective_bound.hpp"
+#include "sim/engine/collective_bound.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -1,10 +1,10 @@
 // The cost of kernels, by hand: one tile, one wave more, a loop too short, a kernel too small.
-#include "sim/cost_model.hpp"
+#include "sim/engine/cost_model.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
-#include "sim/shaped_roofline.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/shaped_roofline.hpp"
 
 namespace rehearse {
 namespace {

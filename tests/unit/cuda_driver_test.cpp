@@ -1,5 +1,5 @@
 // What `rehearse doctor` makes of a machine with GPUs, with old ones, and without.
-#include "tools/cuda_driver.hpp"
+#include "tools/measure/cuda_driver.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
 // Explanations say what happened, with the numbers of the timeline.
-#include "sim/explain.hpp"
+#include "sim/engine/explain.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "sim/cost_model.hpp"
-#include "sim/error.hpp"
-#include "sim/fast_simulator.hpp"
-#include "tools/engine.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
+#include "tools/cli/engine.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -4,7 +4,7 @@
 #include <map>
 #include <regex>
 
-#include "strategies/account.hpp"
+#include "strategies/predict/account.hpp"
 #include "tests/support/training.hpp"
 #include "tools/report/axes.hpp"
 #include "tools/report/breakdown_figure.hpp"
@@ -15,7 +15,7 @@
 #include "tools/report/scatter_figure.hpp"
 #include "tools/report/topology_figure.hpp"
 #include "tools/report/topology_plan.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

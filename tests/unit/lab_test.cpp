@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/lab/answer.hpp"
-#include "tools/teach_runs.hpp"
-#include "tools/teach_sheet.hpp"
+#include "tools/teach/teach_runs.hpp"
+#include "tools/teach/teach_sheet.hpp"
 
 namespace rehearse {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "sim/error.hpp"
-#include "tools/teach_numbers.hpp"
-#include "tools/teach_sheet.hpp"
+#include "sim/base/error.hpp"
+#include "tools/teach/teach_numbers.hpp"
+#include "tools/teach/teach_sheet.hpp"
 
 namespace rehearse {
 

@@ -7,9 +7,9 @@
 #include <functional>
 #include <set>
 
-#include "sim/error.hpp"
-#include "tools/teach_formula.hpp"
-#include "tools/teach_sheet.hpp"
+#include "sim/base/error.hpp"
+#include "tools/teach/teach_formula.hpp"
+#include "tools/teach/teach_sheet.hpp"
 
 namespace rehearse {
 

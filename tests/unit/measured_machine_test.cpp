@@ -1,10 +1,10 @@
 // From the hardware columns of a measurement to a machine: what is changed of the catalog's, and
 // what cannot be built.
-#include "tools/measured_machine.hpp"
+#include "tools/accuracy/measured_machine.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace rehearse {
 namespace {

@@ -1,10 +1,10 @@
 // Reading tables of measurements: quotes, formats by their columns, and every mistake at its line.
-#include "tools/measured_rows.hpp"
+#include "tools/accuracy/measured_rows.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
-#include "tools/measured_csv.hpp"
+#include "sim/base/error.hpp"
+#include "tools/accuracy/measured_csv.hpp"
 
 namespace rehearse {
 namespace {

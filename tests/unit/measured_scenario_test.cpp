@@ -1,9 +1,9 @@
 // Rows of published steps become scenarios: what their frameworks do where a column is silent.
-#include "tools/measured_scenario.hpp"
+#include "tools/accuracy/measured_scenario.hpp"
 
 #include <gtest/gtest.h>
 
-#include "tools/measured_rows.hpp"
+#include "tools/accuracy/measured_rows.hpp"
 
 namespace rehearse {
 namespace {

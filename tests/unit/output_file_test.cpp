@@ -1,5 +1,5 @@
 // Output files: whole or not at all, whatever goes wrong.
-#include "tools/output_file.hpp"
+#include "tools/output/output_file.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace rehearse {
 namespace {

@@ -1,13 +1,13 @@
 // Timelines that cannot have happened are refused, each with the law it breaks.
-#include "sim/physics.hpp"
+#include "sim/engine/physics.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "sim/cost_model.hpp"
-#include "sim/error.hpp"
-#include "sim/fast_simulator.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

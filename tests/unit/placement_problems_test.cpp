@@ -1,8 +1,8 @@
 // What does not come out even, each with the arithmetic that its user gets to see.
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
-#include "strategies/placement.hpp"
+#include "sim/base/error.hpp"
+#include "strategies/placement/placement.hpp"
 
 namespace rehearse {
 namespace {

@@ -1,5 +1,5 @@
 // Coordinates and groups against plain loops over the grid, and against Megatron's own generator.
-#include "strategies/placement.hpp"
+#include "strategies/placement/placement.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace rehearse {
 namespace {

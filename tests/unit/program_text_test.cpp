@@ -1,13 +1,13 @@
 // The text form of a Program: what it looks like, that it comes back, and how mistakes are told.
-#include "sim/program_text.hpp"
+#include "sim/program/program_text.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "sim/error.hpp"
-#include "sim/kernel_list.hpp"
-#include "sim/verify.hpp"
+#include "sim/base/error.hpp"
+#include "sim/program/kernel_list.hpp"
+#include "sim/program/verify.hpp"
 #include "tests/support/random_slices.hpp"
 
 namespace rehearse {

@@ -1,11 +1,11 @@
 // Quantities as text: what is accepted, the exact message for what is not, and exact round trips.
-#include "sim/quantity_text.hpp"
+#include "sim/base/quantity_text.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace rehearse {
 namespace {

@@ -1,10 +1,10 @@
 // --set and --axis: which key a word means, what a value is, and the same answer as in a file.
-#include "sim/scenario_setting.hpp"
+#include "sim/scenario/scenario_setting.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/amount_text.hpp"
-#include "sim/scenario_file.hpp"
+#include "sim/base/amount_text.hpp"
+#include "sim/scenario/scenario_file.hpp"
 #include "tests/support/scenario_samples.hpp"
 
 namespace rehearse {

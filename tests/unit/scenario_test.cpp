@@ -8,9 +8,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "sim/scenario_cluster.hpp"
-#include "sim/scenario_file.hpp"
-#include "sim/scenario_keys.hpp"
+#include "sim/scenario/scenario_cluster.hpp"
+#include "sim/scenario/scenario_file.hpp"
+#include "sim/scenario/scenario_keys.hpp"
 #include "tests/support/places.hpp"
 #include "tests/support/scenario_samples.hpp"
 

@@ -1,7 +1,7 @@
 // PyTorch's schedule files: what is read, what comes back, and one line for every mistake.
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "strategies/schedules/schedule_csv.hpp"
 #include "strategies/schedules/schedules.hpp"
 #include "strategies/schedules/step_times.hpp"

@@ -2,7 +2,7 @@
 // a schedule is drawn.
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "strategies/schedules/check_schedule.hpp"
 #include "strategies/schedules/draw_schedule.hpp"
 #include "strategies/schedules/schedules.hpp"

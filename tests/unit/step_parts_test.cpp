@@ -2,10 +2,10 @@
 // time and memory, on steps written by hand.
 #include <gtest/gtest.h>
 
-#include "strategies/account.hpp"
-#include "strategies/buckets.hpp"
-#include "strategies/steady.hpp"
-#include "strategies/tape.hpp"
+#include "strategies/layers/tape.hpp"
+#include "strategies/plan/buckets.hpp"
+#include "strategies/predict/account.hpp"
+#include "strategies/predict/steady.hpp"
 
 namespace rehearse {
 namespace {

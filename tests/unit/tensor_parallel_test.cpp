@@ -1,10 +1,10 @@
 // Layers cut over ranks: nothing is lost, alike layers are alike, what cannot be cut says why.
-#include "strategies/tensor_parallel.hpp"
+#include "strategies/layers/tensor_parallel.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
-#include "sim/model_presets.hpp"
+#include "sim/base/error.hpp"
+#include "sim/workload/model_presets.hpp"
 
 namespace rehearse {
 namespace {

@@ -1,5 +1,5 @@
 // Waits, the critical path and the fingerprint of hand-made timelines.
-#include "sim/timeline.hpp"
+#include "sim/program/timeline.hpp"
 
 #include <gtest/gtest.h>
 

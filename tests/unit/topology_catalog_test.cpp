@@ -1,6 +1,6 @@
 // The catalog: every machine loads, alone and in numbers, everyone reaches everyone, and no rate is
 // off by a power of ten.
-#include "topology/catalog.hpp"
+#include "topology/formats/catalog.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <set>
 #include <sstream>
 
-#include "topology/cluster.hpp"
-#include "topology/document.hpp"
-#include "topology/libraries.hpp"
+#include "topology/files/document.hpp"
+#include "topology/formats/cluster.hpp"
+#include "topology/formats/libraries.hpp"
 #include "topology/routing.hpp"
 
 namespace rehearse {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <map>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topology/routing.hpp"
 
 namespace rehearse {

@@ -4,13 +4,13 @@
 
 #include <fstream>
 
-#include "sim/quantity_text.hpp"
-#include "topology/catalog.hpp"
-#include "topology/cluster.hpp"
-#include "topology/io_graph.hpp"
-#include "topology/io_nccl_xml.hpp"
-#include "topology/io_nvidia_smi.hpp"
-#include "topology/io_toml.hpp"
+#include "sim/base/quantity_text.hpp"
+#include "topology/formats/catalog.hpp"
+#include "topology/formats/cluster.hpp"
+#include "topology/formats/io_graph.hpp"
+#include "topology/formats/io_nccl_xml.hpp"
+#include "topology/formats/io_nvidia_smi.hpp"
+#include "topology/formats/io_toml.hpp"
 #include "topology/routing.hpp"
 
 namespace rehearse {

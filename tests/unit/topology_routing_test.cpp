@@ -11,7 +11,7 @@
 #include <set>
 #include <tuple>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

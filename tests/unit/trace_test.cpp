@@ -1,6 +1,6 @@
 // The trace is valid JSON, its slices equal the timeline and do not overlap, and its words are
 // those that trace tools look for.
-#include "tools/trace_writer.hpp"
+#include "tools/output/trace_writer.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,11 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "sim/cost_model.hpp"
-#include "sim/error.hpp"
-#include "sim/fast_simulator.hpp"
+#include "sim/base/error.hpp"
+#include "sim/engine/cost_model.hpp"
+#include "sim/engine/fast_simulator.hpp"
 #include "tests/support/random_program.hpp"
-#include "tools/kernel_names.hpp"
+#include "tools/output/kernel_names.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -1,11 +1,11 @@
 // The race check and the structural check: what they accept, and what they name.
-#include "sim/verify.hpp"
+#include "sim/program/verify.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "sim/error.hpp"
+#include "sim/base/error.hpp"
 
 namespace rehearse {
 namespace {

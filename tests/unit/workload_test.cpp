@@ -1,11 +1,11 @@
 // Models by name and by config: parameter counts against the published ones, to the last digit.
-#include "sim/workload.hpp"
+#include "sim/workload/workload.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/error.hpp"
-#include "sim/hf_config.hpp"
-#include "sim/model_presets.hpp"
+#include "sim/base/error.hpp"
+#include "sim/workload/hf_config.hpp"
+#include "sim/workload/model_presets.hpp"
 #include "tests/support/places.hpp"
 
 namespace rehearse {

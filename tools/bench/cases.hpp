@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "sim/program.hpp"
+#include "sim/program/program.hpp"
 #include "topology/topology.hpp"
 
 namespace rehearse {

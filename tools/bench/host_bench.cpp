@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "kernels/host_executor.hpp"
+#include "kernels/host/host_executor.hpp"
 
 namespace rehearse {
 namespace {

@@ -1,8 +1,8 @@
 // How fast a sweep can go from one point to the next: keys set on a scenario, ranks placed.
 #include <benchmark/benchmark.h>
 
-#include "sim/scenario_setting.hpp"
-#include "strategies/placement.hpp"
+#include "sim/scenario/scenario_setting.hpp"
+#include "strategies/placement/placement.hpp"
 
 namespace rehearse {
 namespace {

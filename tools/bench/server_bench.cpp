@@ -2,9 +2,9 @@
 // hundreds of pushes and pulls share it: 256 workers, 16 servers, 1,000 updates of each.
 #include <benchmark/benchmark.h>
 
-#include "sim/scenario_file.hpp"
-#include "sim/shaped_roofline.hpp"
-#include "strategies/server_run.hpp"
+#include "sim/engine/shaped_roofline.hpp"
+#include "sim/scenario/scenario_file.hpp"
+#include "strategies/predict/server_run.hpp"
 
 namespace rehearse {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <string>
 
-#include "sim/shaped_roofline.hpp"
-#include "strategies/predictor.hpp"
-#include "tools/sweep_run.hpp"
+#include "sim/engine/shaped_roofline.hpp"
+#include "strategies/predict/predictor.hpp"
+#include "tools/sweep/sweep_run.hpp"
 
 namespace rehearse {
 namespace {

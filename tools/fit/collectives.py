@@ -1,5 +1,5 @@
-# Fits the constants of topology/libraries.toml to measured collectives.
-"""Fits the constants of topology/libraries.toml to measured collectives, by the simulator itself.
+# Fits the constants of topology/formats/libraries.toml to measured collectives.
+"""Fits the constants of topology/formats/libraries.toml to measured collectives, by the simulator itself.
 
   python3 tools/fit/collectives.py build/rehearse FILE.csv --leave-out      errors, as they are
   python3 tools/fit/collectives.py build/rehearse FILE.csv --fit -o NEW     fitted first
@@ -293,7 +293,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program")
     parser.add_argument("file")
-    parser.add_argument("--libraries", default="topology/libraries.toml")
+    parser.add_argument("--libraries", default="topology/formats/libraries.toml")
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("-o", "--output")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Fits what NCCL's sockets cost, [medium.tcp] of topology/libraries.toml, to data-parallel steps.
-"""Fits [medium.tcp] of topology/libraries.toml to measured data-parallel steps over TCP.
+# Fits what NCCL's sockets cost, [medium.tcp] of topology/formats/libraries.toml, to data-parallel steps.
+"""Fits [medium.tcp] of topology/formats/libraries.toml to measured data-parallel steps over TCP.
 
   python3 tools/fit/sockets.py build/rehearse data_parallel.csv
   python3 tools/fit/sockets.py build/rehearse data_parallel.csv --leave-out gpus_per_node
@@ -79,7 +79,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("rehearse")
     parser.add_argument("steps")
-    parser.add_argument("--libraries", default="topology/libraries.toml")
+    parser.add_argument("--libraries", default="topology/formats/libraries.toml")
     parser.add_argument("--leave-out", metavar="COLUMN")
     given = parser.parse_args()
     with open(given.libraries, encoding="utf-8") as file:

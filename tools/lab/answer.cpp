@@ -7,17 +7,17 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-#include "sim/error.hpp"
-#include "sim/scenario_setting.hpp"
-#include "strategies/check_scenario.hpp"
-#include "strategies/server_run.hpp"
-#include "tools/calibrated.hpp"
+#include "sim/base/error.hpp"
+#include "sim/scenario/scenario_setting.hpp"
+#include "strategies/predict/check_scenario.hpp"
+#include "strategies/predict/server_run.hpp"
+#include "tools/cli/calibrated.hpp"
+#include "tools/cli/version.hpp"
 #include "tools/lab/bars.hpp"
 #include "tools/report/pipeline_figure.hpp"
 #include "tools/report/timeline_figure.hpp"
-#include "tools/sweep_axes.hpp"
-#include "tools/teach_sheet.hpp"
-#include "tools/version.hpp"
+#include "tools/sweep/sweep_axes.hpp"
+#include "tools/teach/teach_sheet.hpp"
 
 namespace rehearse {
 

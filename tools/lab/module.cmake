@@ -3,14 +3,16 @@
 file(GLOB report_sources CONFIGURE_DEPENDS tools/report/*.cpp)
 # Pages, and what they read from files, are the command line's.
 list(FILTER report_sources EXCLUDE REGEX "_(page|report)\\.cpp$")
-set(lab_tools calibrated chart step_breakdown sweep_axes teach_amount teach_formula teach_lesson
-    teach_network teach_numbers teach_runs teach_sheet training_cost version)
+set(lab_tools cli/calibrated cli/version output/chart predict/step_breakdown
+    predict/training_cost sweep/sweep_axes teach/teach_amount teach/teach_formula
+    teach/teach_lesson teach/teach_network teach/teach_numbers teach/teach_runs teach/teach_sheet)
 list(TRANSFORM lab_tools REPLACE "(.+)" "tools/\\1.cpp")
-add_executable(simulator tools/lab/module.cpp tools/lab/answer.cpp tools/lab/bars.cpp
+add_executable(simulator tools/lab/module.cpp tools/lab/no_xml.cpp tools/lab/fmt.cpp
+               tools/lab/answer.cpp tools/lab/bars.cpp
                ${lab_tools} ${report_sources})
 embed_lessons(simulator)
 target_link_libraries(simulator PRIVATE rehearse_core nlohmann_json::nlohmann_json)
-target_precompile_headers(simulator REUSE_FROM rehearse_core)
+target_precompile_headers(simulator REUSE_FROM sim_base)
 target_compile_definitions(simulator PRIVATE REHEARSE_VERSION="${PROJECT_VERSION}")
 target_link_options(simulator PRIVATE -sMODULARIZE=1 -sEXPORT_NAME=createSimulator
                     -sENVIRONMENT=web,node -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=2GB

@@ -1,8 +1,8 @@
 // The page has no files, and so no readers of XML: a machine in NCCL's or GraphML's form is told
 // that here, and the lab needs no pugixml.
-#include "sim/error.hpp"
-#include "topology/io_graph.hpp"
-#include "topology/io_nccl_xml.hpp"
+#include "sim/base/error.hpp"
+#include "topology/formats/io_graph.hpp"
+#include "topology/formats/io_nccl_xml.hpp"
 
 namespace rehearse {
 

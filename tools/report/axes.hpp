@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 #include "tools/report/svg.hpp"
 
 namespace rehearse {

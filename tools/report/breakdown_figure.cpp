@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "sim/explain.hpp"
+#include "sim/engine/explain.hpp"
 #include "tools/report/legend.hpp"
 #include "tools/report/op_words.hpp"
 #include "tools/report/svg.hpp"

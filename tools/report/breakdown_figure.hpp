@@ -2,8 +2,8 @@
 // phase, exposed communication by dimension, and idle time.
 #pragma once
 
-#include "sim/timeline.hpp"
-#include "strategies/prediction.hpp"
+#include "sim/program/timeline.hpp"
+#include "strategies/predict/prediction.hpp"
 #include "tools/report/figure.hpp"
 
 namespace rehearse {

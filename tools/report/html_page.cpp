@@ -8,7 +8,7 @@
 #include <iterator>
 #include <vector>
 
-#include "sim/assert.hpp"
+#include "sim/base/assert.hpp"
 #include "tools/report/assets.hpp"
 #include "tools/report/escape.hpp"
 

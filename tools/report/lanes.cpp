@@ -9,7 +9,7 @@
 #include <iterator>
 #include <unordered_map>
 
-#include "sim/explain.hpp"
+#include "sim/engine/explain.hpp"
 #include "tools/report/escape.hpp"
 
 namespace rehearse {

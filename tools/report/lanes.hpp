@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 #include "tools/report/figure.hpp"
 #include "tools/report/palette.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "sim/timeline.hpp"
-#include "strategies/prediction.hpp"
+#include "sim/program/timeline.hpp"
+#include "strategies/predict/prediction.hpp"
 #include "tools/report/figure.hpp"
 
 namespace rehearse {

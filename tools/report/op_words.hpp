@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "sim/timeline.hpp"
-#include "strategies/lower.hpp"
+#include "sim/program/timeline.hpp"
+#include "strategies/lowering/step_program.hpp"
 
 namespace rehearse {
 

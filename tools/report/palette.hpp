@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "strategies/lower.hpp"
+#include "strategies/lowering/step_program.hpp"
 
 namespace rehearse {
 

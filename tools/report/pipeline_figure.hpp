@@ -2,8 +2,8 @@
 // micro-batch, blank where a rank idles.
 #pragma once
 
-#include "sim/timeline.hpp"
-#include "strategies/lower.hpp"
+#include "sim/program/timeline.hpp"
+#include "strategies/lowering/step_program.hpp"
 #include "strategies/schedules/step_times.hpp"
 #include "tools/report/figure.hpp"
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/explain.hpp"
+#include "sim/engine/explain.hpp"
 #include "tools/report/axes.hpp"
 #include "tools/report/legend.hpp"
 

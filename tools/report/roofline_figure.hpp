@@ -2,8 +2,8 @@
 // was, and what the device allows (Williams, Waterman and Patterson 2009).
 #pragma once
 
-#include "sim/timeline.hpp"
-#include "strategies/lower.hpp"
+#include "sim/program/timeline.hpp"
+#include "strategies/lowering/step_program.hpp"
 #include "tools/report/figure.hpp"
 #include "topology/accelerator.hpp"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "sim/explain.hpp"
+#include "sim/engine/explain.hpp"
 #include "tools/report/lanes.hpp"
 #include "tools/report/op_words.hpp"
 

@@ -1,8 +1,8 @@
 // What every rank did when, stream by stream: kernels, collectives, transfers.
 #pragma once
 
-#include "sim/timeline.hpp"
-#include "strategies/lower.hpp"
+#include "sim/program/timeline.hpp"
+#include "strategies/lowering/step_program.hpp"
 #include "tools/report/figure.hpp"
 
 namespace rehearse {

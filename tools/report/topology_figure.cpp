@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "sim/explain.hpp"
+#include "sim/engine/explain.hpp"
 #include "tools/report/legend.hpp"
 #include "tools/report/svg.hpp"
 #include "tools/report/topology_plan.hpp"

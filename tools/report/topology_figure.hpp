@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "sim/units.hpp"
+#include "sim/base/units.hpp"
 #include "tools/report/figure.hpp"
 #include "topology/topology.hpp"
 

@@ -1,6 +1,6 @@
-// Stands in for CUPTI's library: the part of its activity API that kernels/cuda_records.cpp calls,
-// against CUPTI's own headers, with records of what the emulated machine did. Times are a long way
-// from zero, and small buffers come back before the end, as CUPTI's do.
+// Stands in for CUPTI's library: the part of its activity API that kernels/cuda/cuda_records.cpp
+// calls, against CUPTI's own headers, with records of what the emulated machine did. Times are a
+// long way from zero, and small buffers come back before the end, as CUPTI's do.
 #include <cupti.h>
 #include <dlfcn.h>
 

@@ -3,11 +3,11 @@
 // compares all that its rank holds bit by bit.
 #include <fmt/format.h>
 
-#include "kernels/comm/mpi_world.hpp"
-#include "kernels/cuda_executor.hpp"
+#include "kernels/cuda/cuda_executor.hpp"
+#include "kernels/mpi/mpi_world.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/equivalence/training_cases.hpp"
-#include "tools/cuda_places.hpp"
+#include "tools/measure/cuda_places.hpp"
 
 namespace rehearse {
 namespace {

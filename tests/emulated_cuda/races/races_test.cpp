@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "kernels/cuda_executor.hpp"
-#include "kernels/cuda_handles.hpp"
-#include "sim/kernel_list.hpp"
+#include "kernels/cuda/cuda_executor.hpp"
+#include "kernels/cuda/cuda_handles.hpp"
+#include "sim/program/kernel_list.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 #include "tests/emulated_cuda/broken_kernels.hpp"
 #include "tests/emulated_cuda/races.hpp"

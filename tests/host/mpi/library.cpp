@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "kernels/collective_check.hpp"
-#include "kernels/comm/mpi_executor.hpp"
+#include "kernels/host/collective_check.hpp"
+#include "kernels/mpi/mpi_executor.hpp"
 #include "strategies/collectives/algorithms.hpp"
-#include "strategies/expand.hpp"
+#include "strategies/collectives/expand.hpp"
 #include "topology/generators.hpp"
 
 namespace rehearse {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "kernels/comm/mpi_executor.hpp"
+#include "kernels/mpi/mpi_executor.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 #include "topology/generators.hpp"
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "kernels/comm/mpi_executor.hpp"
+#include "kernels/mpi/mpi_executor.hpp"
 #include "tests/equivalence/training_cases.hpp"
 
 namespace rehearse {

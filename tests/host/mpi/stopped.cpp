@@ -4,9 +4,9 @@
 
 #include <csignal>
 
-#include "kernels/comm/mpi_world.hpp"
-#include "sim/error.hpp"
-#include "sim/told_elsewhere.hpp"
+#include "kernels/mpi/mpi_world.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/told_elsewhere.hpp"
 
 int main() {
   using namespace rehearse;

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/host_executor.hpp"
+#include "kernels/host/host_executor.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 #include "topology/generators.hpp"
 

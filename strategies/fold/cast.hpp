@@ -1,0 +1,72 @@
+// Who is simulated: ranks that are alike are played by one actor, groups that are alike by one
+// party of actors.
+//
+//   rank   0 1 2 3 4 5 6 7 │ 8 … 15 │ …        8-way tensor parallel, 16 stages, 8 copies: 1,024
+//   actor  ╰──── 0 ──────╯ │ ╰─ 0 ─╯│ … 1 …    ranks, 16 actors, one for each stage
+//
+// Alike means: in the same place of the pipeline, in groups that are alike, over links that carry
+// the same. As for a single collective (collectives/fold.hpp) colours of ranks, flows and links are
+// refined until they are stable; then everything of one colour happens at the same time, and the
+// folded answer equals the unfolded one exactly. A link that only one flow at a time can use cannot
+// be short, and has no colour.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/program/program.hpp"
+#include "strategies/fold/group_family.hpp"
+
+namespace rehearse {
+
+/// One kind of traffic of a step: a collective on every group of a family, or a message from each
+/// rank of a pipeline place to its partner in another. Flows of one lane of a rank take turns.
+struct Traffic {
+  struct Message {
+    Rank source{}, target{};
+    std::vector<LinkId> links;
+  };
+  std::uint32_t lane = 0;
+  bool is_light = false;  // too few bytes for any link to feel
+  bool is_last = false;   // begins when the layers of all ranks are done, and meets none of them
+  std::span<const GroupFamily::Group> groups;      // of collectives
+  std::vector<const GroupFamily::Alike*> entries;  // as in GroupFamily::Use
+  std::vector<Message> messages;                   // or messages
+};
+
+struct Cast {
+  struct Actor {
+    Rank rank{};
+    std::uint32_t pipeline_rank = 0;
+    std::uint32_t ranks = 1;  // that it plays
+  };
+  /// Actors that meet in a collective, or sender and receiver of a message.
+  struct Party {
+    std::vector<std::uint32_t> actors;
+    std::uint32_t entry = 0;       // of the collective's use; or the message's number
+    std::uint32_t stands_for = 1;  // groups or messages
+    std::vector<FoldedPath::Crossing> crossings;  // links that may be short; weights add up shares
+    /// Whom it meets on those links: lanes of its own pipeline rank (a bit each), or anybody else.
+    std::uint32_t lanes_met = 0;
+    bool meets_others = false;
+  };
+  /// By kind of traffic.
+  struct Parties {
+    std::vector<Party> parties;
+    std::vector<std::uint32_t> of_actor;  // the party an actor is in (as sender); none if it is not
+  };
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  std::vector<Actor> actors;         // by pipeline rank
+  std::vector<std::uint32_t> begin;  // actors of pipeline rank p: [begin[p], begin[p + 1])
+  std::vector<Parties> traffic;
+  bool folded = false;
+};
+
+/// `pipeline_rank` by rank. Without `fold` every rank plays itself. Ranks of different `own`
+/// colours are not alike to begin with (Weather::colours()); without any all may be.
+Cast make_cast(std::span<const std::uint32_t> pipeline_rank, std::span<const Traffic> traffic,
+               const Topology& topology, bool fold, std::span<const std::uint64_t> own = {});
+
+}  // namespace rehearse

@@ -1,0 +1,376 @@
+// The ops of a step, actor by actor.
+#include "strategies/lowering/emitter.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace rehearse {
+
+namespace {
+
+std::size_t at_lane(Lane lane) { return static_cast<std::size_t>(lane); }
+
+}  // namespace
+
+Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions& options)
+    : plan_{plan},
+      network_{network},
+      options_{options},
+      weather_{plan.scenario.imperfection, plan.placement.world()},
+      handovers_{handovers_of()},
+      cast_{network.cast(plan.uses, handovers_, options.fold && !weather_.tells_ranks_apart(),
+                         weather_.colours())} {
+  const std::size_t places = cast_.begin.size() - 1;
+  worked_.resize(cast_.actors.size());
+  kernels_.resize(places);
+  exchanges_.resize(places);
+  last_.resize(places);
+  waits_.resize(places);
+  beside_.resize(places);
+  for (auto& lanes : beside_) lanes.fill(no_op);
+  on_lane_.resize(places);
+  number_parties();
+  for (const CollectiveUse& use : plan.uses) costs_.push_back(&network.use(use));
+  for (std::size_t u = 0; u < plan.uses.size(); ++u)
+    connections_.emplace_back(cast_.traffic[u].parties.size(), no_connection);
+  for (std::size_t p = 0; p <= static_cast<std::size_t>(Phase::hand_over); ++p)
+    phase_names_.push_back(step_.program.name(to_string(static_cast<Phase>(p))));
+  for (const CollectiveUse& use : plan.uses)
+    kind_names_.push_back(step_.program.name(to_string(use.kind)));
+  send_names_ = {step_.program.name("SEND_F"), step_.program.name("SEND_B")};
+  for (std::uint32_t a = 0; a < cast_.actors.size(); ++a) {
+    const Cast::Actor& actor = cast_.actors[a];
+    step_.roles.push_back({.name = {},
+                           .rank = actor.rank,
+                           .ranks = actor.ranks,
+                           .pipeline_rank = actor.pipeline_rank,
+                           .at_rest = {},
+                           .changes = {}});
+  }
+}
+
+// Every pair of pipeline ranks that neighbouring stages lie on, in both directions.
+std::vector<StepNetwork::Handover> Emitter::handovers_of() const {
+  std::set<StepNetwork::Handover> pairs;
+  for (std::uint32_t s = 0; s + 1 < plan_.schedule.stages; ++s) {
+    const std::uint32_t here = plan_.schedule.rank_of[s], there = plan_.schedule.rank_of[s + 1];
+    if (here == there) continue;
+    pairs.insert({here, there, Lane::forward});
+    pairs.insert({there, here, Lane::backward});
+  }
+  return {pairs.begin(), pairs.end()};
+}
+
+void Emitter::number_parties() {
+  const std::size_t places = cast_.begin.size() - 1;
+  slots_.resize(cast_.traffic.size());
+  receiver_.resize(cast_.traffic.size());
+  for (std::size_t t = 0; t < cast_.traffic.size(); ++t) {
+    const Cast::Parties& traffic = cast_.traffic[t];
+    slots_[t].resize(places);
+    std::vector<std::uint32_t> place_of_party(traffic.parties.size());
+    for (std::uint32_t p = 0; p < traffic.parties.size(); ++p) {
+      const Cast::Party& party = traffic.parties[p];
+      Slot& slot = slots_[t][cast_.actors[party.actors.front()].pipeline_rank];
+      const bool joint = t < plan_.uses.size() && is_joint(plan_.uses[t].family);
+      place_of_party[p] = joint ? p : static_cast<std::uint32_t>(slot.parties.size());
+      slot.parties.push_back(p);
+      if (t < plan_.uses.size()) continue;
+      receiver_[t].resize(cast_.actors.size(), Cast::none);
+      receiver_[t][party.actors[1]] = place_of_party[p];
+    }
+    for (std::size_t place = 0; place < places; ++place)
+      for (std::uint32_t a = cast_.begin[place]; a < cast_.begin[place + 1]; ++a) {
+        const std::uint32_t party = traffic.of_actor[a];
+        slots_[t][place].of_actor.push_back(party == Cast::none ? Cast::none
+                                                                : place_of_party[party]);
+      }
+  }
+}
+
+void Emitter::at(std::uint32_t pipeline_rank, std::uint32_t stage, std::uint32_t microbatch) {
+  place_ = pipeline_rank;
+  stage_ = stage;
+  microbatch_ = microbatch;
+  note_.stage = stage;
+  first_ = {};
+}
+
+void Emitter::at_rest(std::uint32_t pipeline_rank) {
+  const std::vector<std::uint32_t>& rank_of = plan_.schedule.rank_of;
+  const auto stage = std::find(rank_of.begin(), rank_of.end(), pipeline_rank) - rank_of.begin();
+  at(pipeline_rank, static_cast<std::uint32_t>(stage), 0);
+}
+
+void Emitter::began(const Ops& ops) {
+  if (first_.first == no_op) first_ = ops;
+  if (first_of_layers_.first == no_op) first_of_layers_ = ops;
+}
+
+void Emitter::went_on_to(const Ops& ops) {
+  began(ops);
+  last_[place_] = ops;
+}
+
+OpId Emitter::op_for(const Ops& ops, std::uint32_t actor) const {
+  std::uint32_t offset = actor - cast_.begin[place_];
+  if (ops.traffic != Cast::none)
+    offset = ops.traffic < plan_.uses.size() ? slots_[ops.traffic][place_].of_actor[offset]
+                                             : receiver_[ops.traffic][actor];
+  ASSERT(offset != Cast::none);
+  return static_cast<OpId>(index(ops.first) + offset);
+}
+
+void Emitter::wait_for(const Ops& ops) {
+  if (ops.first == no_op) return;
+  waits_[place_].push_back(ops);
+  for (OpId& beside : beside_[place_])
+    if (beside == ops.first) beside = no_op;
+}
+
+bool Emitter::has_exchange_beside() const {
+  return std::any_of(beside_[place_].begin(), beside_[place_].end(),
+                     [](OpId op) { return op != no_op; });
+}
+
+// What was remembered of exchanges and kernels together holds for kernels as planned.
+bool Emitter::merges_exchanges() const { return weather_.is_calm() && !has_exchange_beside(); }
+
+void Emitter::add_waits(std::uint32_t actor) {
+  for (const Ops& wait : waits_[place_]) {
+    const OpId op = op_for(wait, actor);
+    if (std::find(after_.begin(), after_.end(), op) == after_.end()) after_.push_back(op);
+  }
+}
+
+void Emitter::run(const Tape& tape, std::size_t begin_layer, std::size_t end_layer) {
+  const std::size_t begin = begin_layer == 0 ? 0 : tape.layer_end[begin_layer - 1];
+  const std::size_t end = end_layer == 0 ? 0 : tape.layer_end[end_layer - 1];
+  first_of_layers_ = {};
+  if (options_.grain == Grain::kernels) {
+    const std::vector<std::uint32_t>& name = names(tape);
+    about(Purpose::layer);
+    std::size_t layer = begin_layer;
+    for (std::size_t i = begin; i < end; ++i) {
+      while (tape.layer_end[layer] <= i) ++layer;
+      // Only forward tapes go from the first layer to the last.
+      note_.layer = static_cast<std::uint32_t>(
+          tape.steps[i].phase == Phase::forward ? layer : tape.layer_end.size() - 1 - layer);
+      run_step(tape.steps[i], name[i], tape.steps[i].beside);
+    }
+  } else {
+    for (const Block& block : blocks(tape, begin, end, merges_exchanges())) {
+      if (block.merged)
+        run_merged(block);
+      else
+        run_step(*block.step, step_.program.name(block.step->piece->name),
+                 block.step->beside > 0 ? 1 : 0);
+    }
+  }
+  ASSERT(beside_kernels_.left == 0);
+  if (!beside_kernels_.is_done) join(tape.steps[end - 1].phase);
+}
+
+// Layers end when an exchange beside their last kernels has ended, too.
+void Emitter::join(Phase phase) {
+  const Ops ops{next_op(), Cast::none};
+  for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a) {
+    after_.clear();
+    add_waits(a);
+    step_.program.add_marker(cast_.actors[a].rank, Stream::compute,
+                             {phase_names_[static_cast<std::size_t>(phase)], microbatch_}, after_);
+    tag(phase, false, {}, {});
+  }
+  waits_[place_].clear();
+  beside_kernels_.is_done = true;
+  went_on_to(ops);
+}
+
+void Emitter::run_step(const TapeStep& step, std::uint32_t name, std::uint32_t beside) {
+  if (const auto* work = std::get_if<Compute>(&step.piece->work)) {
+    Compute all = *work;
+    all.fixed += step.extra;
+    return compute(name, all, step.phase, step.time, {&step.time, 1});
+  }
+  const Ops ops = exchange_ops(step.use, Lane::layer, step.phase, name, last());
+  if (beside > 0) {
+    began(ops);
+    beside_kernels_ = {ops, beside, false};
+    return;
+  }
+  waits_[place_] = {ops};
+  beside_kernels_.is_done = true;
+  went_on_to(ops);
+}
+
+void Emitter::run_merged(const Block& block) {
+  const Ops ops{next_op(), Cast::none};
+  compute(phase_names_[static_cast<std::size_t>(block.step->phase)], {.fixed = block.time},
+          block.step->phase, block.time, block.kernels);
+  const auto is_zero = [](Time time) { return time == Time{}; };
+  if (std::all_of(block.exchanged.begin(), block.exchanged.end(), is_zero) &&
+      std::all_of(block.hidden.begin(), block.hidden.end(), is_zero))
+    return;
+  for (std::uint32_t k = 0; k < actors(); ++k)
+    step_.merged.push_back(
+        {static_cast<OpId>(index(ops.first) + k), block.exchanged, block.hidden});
+}
+
+const std::vector<std::uint32_t>& Emitter::names(const Tape& tape) {
+  std::vector<std::uint32_t>& result = names_[&tape];
+  if (result.empty())
+    for (const TapeStep& step : tape.steps) result.push_back(step_.program.name(step.piece->name));
+  return result;
+}
+
+// What the weather touches takes a time of its own.
+Compute Emitter::in_weather(std::uint32_t actor, const Compute& work, Time planned,
+                            std::span<const Time> kernels) {
+  const Rank rank = cast_.actors[actor].rank;
+  if (!weather_.touches(rank)) return work;
+  Time as_planned, taken;
+  std::uint64_t number = kernels_[place_];
+  for (const Time kernel : kernels) {
+    as_planned += kernel;
+    taken += weather_.kernel(rank, number++, kernel);
+  }
+  const Time before = worked_[actor];
+  worked_[actor] += taken;
+  taken += weather_.pauses(rank, before, worked_[actor]);
+  return {.fixed = planned - as_planned + taken};
+}
+
+void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase, Time planned,
+                      std::span<const Time> kernels) {
+  const OpId first = next_op();
+  for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a) {
+    after_.clear();
+    add_waits(a);
+    step_.program.add_compute(cast_.actors[a].rank, Stream::compute, {name, microbatch_},
+                              weather_.is_calm() ? work : in_weather(a, work, planned, kernels),
+                              after_);
+    tag(phase, false, {}, {});
+  }
+  kernels_[place_] += kernels.size();
+  waits_[place_].clear();
+  went_on_to({first, Cast::none});
+  if (beside_kernels_.left == 0)
+    beside_kernels_.is_done = true;
+  else if (--beside_kernels_.left == 0)
+    waits_[place_] = {beside_kernels_.exchange};
+}
+
+Emitter::Ops Emitter::kernel(const Piece& piece, Phase phase) {
+  const auto& work = std::get<Compute>(piece.work);
+  const Time planned = weather_.is_calm() ? Time{} : plan_.time_of(work);
+  compute(step_.program.name(piece.name), work, phase, planned, {&planned, 1});
+  return last();
+}
+
+Emitter::Ops Emitter::exchange(std::uint32_t use, Lane lane, Phase phase) {
+  return exchange_after(use, lane, phase, last());
+}
+
+Emitter::Ops Emitter::exchange_after(std::uint32_t use, Lane lane, Phase phase, const Ops& after) {
+  const Ops ops = exchange_ops(use, lane, phase, kind_names_[use], after);
+  beside_[place_][at_lane(lane)] = ops.first;
+  return ops;
+}
+
+Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, std::uint32_t name,
+                                   const Ops& after) {
+  const Ops ops{next_op(), use};
+  const Ops before = std::exchange(on_lane_[place_][at_lane(lane)], ops);
+  ++exchanges_[place_];
+  if (options_.count_links) count_.exchange(use, place_);
+  for (const std::uint32_t number : slots_[use][place_].parties) {
+    const Cast::Party& party = cast_.traffic[use].parties[number];
+    after_.clear();
+    for (const std::uint32_t actor : party.actors) {
+      follow_on_lane(before, use, actor);
+      if (after.first != no_op) after_.push_back(op_for(after, actor));
+      if (lane == Lane::layer) add_waits(actor);
+    }
+    add_exchange(use, party, number, lane, {name, microbatch_});
+    tag(phase, true, dimension_of(plan_.uses[use].family), plan_.uses[use].size);
+  }
+  return ops;
+}
+
+// An exchange takes its turn on the lane of its first rank. Where the groups were others before,
+// its other ranks have a turn to wait for as well.
+void Emitter::follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t actor) {
+  if (before.first == no_op) return;
+  if (plan_.uses[before.traffic].family != plan_.uses[use].family)
+    after_.push_back(op_for(before, actor));
+}
+
+Emitter::Ops Emitter::exchange_of_all(std::uint32_t use, Phase phase) {
+  const Lane lane = lane_of(use);
+  const std::vector<Cast::Party>& parties = cast_.traffic[use].parties;
+  const Ops ops{next_op(), use};
+  for (std::uint64_t& number : exchanges_) ++number;
+  if (options_.count_links) count_.exchange_of_all(use);
+  for (std::uint32_t number = 0; number < parties.size(); ++number) {
+    const std::vector<std::uint32_t>& members = parties[number].actors;
+    after_.clear();
+    for (std::uint32_t actor = 0; actor < cast_.actors.size(); ++actor) {
+      place_ = cast_.actors[actor].pipeline_rank;
+      const bool is_member = std::find(members.begin(), members.end(), actor) != members.end();
+      if (!is_member && plan_.uses[use].family != Family::ends) continue;
+      if (last().first != no_op) after_.push_back(op_for(last(), actor));
+      if (is_member) add_waits(actor);
+    }
+    at_rest(cast_.actors[members.front()].pipeline_rank);
+    ++exchanges_[place_];
+    add_exchange(use, parties[number], number, lane, {kind_names_[use], microbatch_});
+    tag(phase, true, dimension_of(plan_.uses[use].family), plan_.uses[use].size);
+  }
+  return ops;
+}
+
+Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
+  const auto handover =
+      std::find(handovers_.begin(), handovers_.end(), StepNetwork::Handover{place_, target, lane});
+  ASSERT(handover != handovers_.end());
+  const auto earlier = static_cast<std::size_t>(handover - handovers_.begin());
+  const auto traffic = static_cast<std::uint32_t>(plan_.uses.size() + earlier);
+  const Ops ops{next_op(), traffic};
+  ++exchanges_[place_];
+  about(Purpose::hand_over);
+  if (options_.count_links) count_.message(*handover, size);
+  const std::uint32_t name = send_names_[lane == Lane::backward];
+  for (const std::uint32_t number : slots_[traffic][place_].parties) {
+    const std::uint32_t actor = cast_.traffic[traffic].parties[number].actors.front();
+    after_.clear();
+    if (last().first != no_op) after_.push_back(op_for(last(), actor));
+    add_waits(actor);
+    add_message(traffic, number, lane, {name, microbatch_}, size);
+    tag(Phase::hand_over, true, Dimension::pipeline, size);
+  }
+  return ops;
+}
+
+void Emitter::tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes) {
+  step_.tags.push_back({phase, communicates, dimension, stage_, microbatch_, bytes});
+  if (options_.notes) step_.notes.push_back(note_);
+}
+
+void Emitter::memory(const Ops& ops, bool at_end, MemoryKind kind, Bytes bytes) {
+  if (bytes == Bytes{0} || ops.first == no_op) return;
+  for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a)
+    step_.roles[a].changes.push_back({op_for(ops, a), at_end, kind, bytes});
+}
+
+void Emitter::note_action(const Action& action, OpId begin) {
+  step_.actions.resize(cast_.begin.size() - 1);
+  step_.actions[place_].push_back({action, begin, next_op()});
+}
+
+void Emitter::hold(std::uint32_t pipeline_rank, MemoryKind kind, Bytes bytes) {
+  for (std::uint32_t a = cast_.begin[pipeline_rank]; a < cast_.begin[pipeline_rank + 1]; ++a)
+    step_.roles[a].at_rest[static_cast<std::size_t>(kind)] += bytes;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,36 @@
+// A step whose collectives meet on their links, simulated transfer by transfer where that is
+// affordable: a remembered collective is an even flow or a few bursts, and where two meet that is
+// near the truth but not it.
+//
+//   step, remembered and folded      [F0][all_reduce      ][B0]     what reports and traces show
+//   the same with every transfer     [F0][·][·]·[·]··[·][·][B0]     when it really happens
+#pragma once
+
+#include <optional>
+
+#include "sim/engine/executor.hpp"
+#include "strategies/collectives/expand.hpp"
+#include "strategies/fold/step_network.hpp"
+#include "strategies/lowering/step_program.hpp"
+#include "strategies/plan/step_plan.hpp"
+
+namespace rehearse {
+
+/// Whether a step is small enough: at most some ten thousand kernels on all ranks together. The
+/// same for whatever part of its micro-batches is looked at.
+bool is_small(const StepPlan& plan);
+
+/// Every rank's own ops, and every collective in the transfers of the algorithm that the network
+/// remembers for it; nothing when these are more than `most_ops`.
+struct WholeStep {
+  StepProgram step;
+  Expanded expanded;
+};
+std::optional<WholeStep> lower_transfers(StepPlan& plan, StepNetwork& network, Routing& routing,
+                                         std::size_t most_ops);
+
+/// When the ops of `step`, lowered from the same plan with collectives remembered and kernel by
+/// kernel, happen in the run of `whole`: an exchange from its first transfer to its last.
+Timeline seen_from(const StepProgram& step, const WholeStep& whole, const Timeline& run);
+
+}  // namespace rehearse

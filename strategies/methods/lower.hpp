@@ -1,0 +1,13 @@
+// From a plan and its strategy to the one Program of a training step.
+#pragma once
+
+#include "strategies/fold/step_network.hpp"
+#include "strategies/lowering/step_program.hpp"
+
+namespace rehearse {
+
+/// The whole step of a plan, with the scenario's strategy for parameters and gradients. `blocks`
+/// merge stretches of kernels that nothing can interrupt, and give the same times.
+StepProgram lower_step(StepPlan& plan, StepNetwork& network, const LowerOptions& options);
+
+}  // namespace rehearse

@@ -1,8 +1,0 @@
-// The number comes from CMakeLists.txt.
-#include "tools/version.hpp"
-
-namespace rehearse {
-
-std::string_view version() { return REHEARSE_VERSION; }
-
-}  // namespace rehearse
