@@ -204,7 +204,8 @@ constexpr ScenarioKey keys[] = {
     {training, "graph_node_overhead", "", TimeField{value<T, &Training::graph_node_overhead>},
      "of each kernel of a graph, in place of the device's launch_overhead"},
     {training, "framework", "", choice<T, &Training::framework>(framework_words),
-     "whose kernels, launches and memory it has (`sim/framework.cpp`); none: all fused, no host"},
+     "whose kernels, launches and memory it has (`sim/scenario/framework.cpp`); none: all fused, "
+     "no host"},
     {training, "launch_time", "", TimeField{value<T, &Training::launch_time>},
      "of the host for each kernel, which the device waits for; 0s: the framework's own"},
     {training, "launch_blocking", "", FlagField{value<T, &Training::launch_blocking>},
