@@ -1,5 +1,5 @@
 // What a rank computes with: what its data sheet says, and how much of it libraries reach.
-// sim/README.md, "Cost of compute", has the formula behind these numbers.
+// sim/DECISIONS.md, "Cost of compute", has the formula behind these numbers.
 #pragma once
 
 #include <compare>

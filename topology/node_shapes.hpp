@@ -13,7 +13,7 @@ namespace rehearse {
 
 inline constexpr std::uint32_t nowhere = UINT32_MAX;
 
-/// What crossing a link costs a route; see topology/README.md for the rule.
+/// What crossing a link costs a route; see topology/DECISIONS.md for the rule.
 Cost cost_of(const Topology& topology, const Link& link);
 
 /// Lists of one kind, one list per group, in one array.

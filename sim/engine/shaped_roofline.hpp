@@ -1,5 +1,5 @@
 // The cost of a kernel from its shape: the roofline, lowered by what tiles, waves, short loops,
-// small transfers and launches take away. sim/README.md, "Cost of compute", has the formula.
+// small transfers and launches take away. sim/DECISIONS.md, "Cost of compute", has the formula.
 //
 //        n                       a tile of C for each compute unit at a time:
 //    ┌──┬──┬──┐

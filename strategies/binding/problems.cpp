@@ -1,5 +1,5 @@
 // What cannot be run with numbers yet, and why; the reasons are also in
-// strategies/README.md.
+// strategies/DECISIONS.md.
 #include <fmt/format.h>
 
 #include "strategies/binding/bind.hpp"

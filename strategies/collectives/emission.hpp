@@ -29,7 +29,7 @@ class Emission {
   struct Payload {
     Slice source, target;
     Combine combine = Combine::overwrite;
-    Bytes longest;  // of all chunks of this step: shorter ones are padded, see README.md
+    Bytes longest;  // of all chunks of this step: shorter ones are padded (DECISIONS.md)
   };
   OpId send(HopId hop, const Payload& payload, std::span<const OpId> after, std::uint32_t name,
             std::uint32_t number);

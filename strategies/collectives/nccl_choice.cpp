@@ -1,5 +1,5 @@
 // The tables are those of src/graph/tuning.cc at the tags named; indices as there. Facts about them
-// and where they were read: topology/README.md, "NCCL's choice".
+// and what NCCL does with them: strategies/DECISIONS.md, "Collectives".
 #include "strategies/collectives/nccl_choice.hpp"
 
 #include <algorithm>

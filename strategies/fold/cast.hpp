@@ -2,7 +2,7 @@
 // party of actors.
 //
 //   rank   0 1 2 3 4 5 6 7 │ 8 … 15 │ …        8-way tensor parallel, 16 stages, 8 copies: 1,024
-//   actor  ╰──── 0 ──────╯ │ ╰─ 0 ─╯│ … 1 …    ranks, 16 actors, one for each stage
+//   actor  ╰──── 0 ──────╯ │ ╰─ 0 ─╯│ … 1 …    ranks, 64 actors with NCCL, 32 without
 //
 // Alike means: in the same place of the pipeline, in groups that are alike, over links that carry
 // the same. As for a single collective (collectives/fold.hpp) colours of ranks, flows and links are

@@ -1,8 +1,8 @@
 # Reads what ptxas said of every kernel: no spills, no stack, registers within the budget; and the
-# table of kernels/README.md says the same.
+# table of kernels/KERNELS.md says the same.
 """Usage: ptxas_test.py BUILD_FOLDER [--table | --update]
 
---table compares the figures with the README's, --update writes them there."""
+--table compares the figures with that table, --update writes them there."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-README = ROOT / "kernels" / "README.md"
+TABLE = ROOT / "kernels" / "KERNELS.md"
 BEGIN, END = "<!-- ptxas: begin -->", "<!-- ptxas: end -->"
 
 # Registers of a thread. 32 let an SM hold its 2048 threads (64 K registers), 40 three quarters of
@@ -63,7 +63,7 @@ def summary(build):
 
 
 def table_text(table):
-    """The rows for the README: registers and static shared memory of each file's kernels."""
+    """The rows of KERNELS.md: registers and static shared memory of each file's kernels."""
     lines = ["| file | kernels | registers sm_80 | registers sm_90 | shared bytes, static |",
              "|---|---|---|---|---|"]
     for source, by_architecture in table.items():
@@ -85,15 +85,15 @@ def main():
     if not table:
         problems.append("no reports of ptxas: was rehearse_cuda built?")
     kernels = sum(len(rows) for by in table.values() for rows in by.values())
-    text = README.read_text(encoding="utf-8")
+    text = TABLE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     is_asked = "--table" in sys.argv or "--update" in sys.argv
     if is_asked and {"sm_80", "sm_90"} <= set().union(*(by.keys() for by in table.values())):
         wanted = f"{BEGIN}\n{table_text(table)}\n{END}" + rest.split(END)[1]
         if "--update" in sys.argv:
-            README.write_text(before + wanted, encoding="utf-8")
+            TABLE.write_text(before + wanted, encoding="utf-8")
         elif before + wanted != text:
-            problems.append("kernels/README.md has other figures: run this with --update")
+            problems.append("kernels/KERNELS.md has other figures: run this with --update")
     for problem in problems:
         print(problem)
     print(f"ptxas: {kernels} kernels, {len(problems)} problems")

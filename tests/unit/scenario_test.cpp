@@ -107,12 +107,12 @@ TEST(ScenarioKeys, HaveOneMeaningEach) {
   for (const auto& [word, count] : words) EXPECT_EQ(count, 1) << word;
 }
 
-TEST(ScenarioKeys, AreTheTableOfTheReadme) {
-  std::ifstream file{REHEARSE_SOURCE_DIR "/scenarios/README.md"};
+TEST(ScenarioKeys, AreTheTableOfTheDocs) {
+  std::ifstream file{REHEARSE_SOURCE_DIR "/scenarios/KEYS.md"};
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_NE(text.str().find(scenario_keys_markdown()), std::string::npos)
-      << "scenarios/README.md should hold:\n"
+      << "scenarios/KEYS.md should hold:\n"
       << scenario_keys_markdown();
 }
 

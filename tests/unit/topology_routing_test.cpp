@@ -20,7 +20,7 @@ namespace {
 constexpr Cable fast{BytesPerSecond{100e9}, Time::picoseconds(300'000)};
 constexpr Cable slow{BytesPerSecond{10e9}, Time::picoseconds(850'000)};
 
-// The rule of topology/README.md, written once more: other people's nodes entered, GPUs and CPUs
+// The rule of topology/DECISIONS.md, written once more: other people's nodes entered, GPUs and CPUs
 // passed through, time of 16 KiB, hops.
 using Length = std::tuple<int, int, int, std::int64_t, int>;
 

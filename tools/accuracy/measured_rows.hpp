@@ -1,4 +1,4 @@
-// Published measurements as values: the four formats of scenarios/published/README.md, one struct
+// Published measurements as values: the four formats of scenarios/published/FORMAT.md, one struct
 // for a row of each. A file is recognised by its columns.
 #pragma once
 

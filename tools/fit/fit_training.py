@@ -42,8 +42,8 @@ for group, names, shares in (("a100", A100, (0.36, None, 0.29, 0.6)),
 # the steps of BERT (data_parallel.csv) say that it reaches all of its bandwidth.
 add("elementwise", "all", "elementwise_share", A100 + H100 + B200, 0.6, 0.1, 1)
 # Sweeps of the backward pass, in those of the forward pass. Gradients of norms and softmax read a
-# third more than they must (sim/README.md), so no less than 3/4: the fit alone hardly tells the two
-# apart.
+# third more than they must (sim/DECISIONS.md), so no less than 3/4: the fit alone hardly tells the
+# two apart.
 add("grad", "all", "elementwise_grad_share", A100 + H100 + B200, 0.8, 0.75, 1)
 # One host, one constant: frameworks that run the same Python have the same. Beyond 60 us the host
 # would stand for something else, and a sweep of large models would say nothing of small ones.

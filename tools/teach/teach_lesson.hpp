@@ -1,4 +1,4 @@
-// A lesson: a scenario that runs, and a text that asks about it. `scenarios/lessons/README.md` has
+// A lesson: a scenario that runs, and a text that asks about it. `scenarios/lessons/FORMAT.md` has
 // the form of both files. No figure of the text is typed: each is a placeholder of a value, and
 // each value a formula over quantities that the simulator measures when the lesson is shown.
 #pragma once
