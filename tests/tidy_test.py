@@ -20,7 +20,7 @@ COLUMNS, FILE_LINES, FUNCTION_LINES = 100, 400, 60
 
 # Spelled so that this file does not contain what it looks for.
 MARKS = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b(?!\(#\d+\))")
-# The lab compiles these folders with a libc++ that has no std::bit_cast (sim/base/bits.hpp instead) and
+# The lab compiles these folders with a libc++ that has no std::bit_cast (sim/base/bits.hpp) and
 # no algorithms of ranges, for 32 bits, where a size cannot be shifted further.
 IN_THE_LAB = {"sim", "topology", "strategies"}
 NOT_IN_THE_LAB = re.compile(r"std::bit_cast<|std::ranges::|size_t\{1\} << (3[2-9]|[4-6]\d)\b")

@@ -48,7 +48,7 @@ def read_report(path):
 def summary(build):
     """{file: {architecture: (kernels, least and most registers, most shared bytes)}}, problems"""
     table, problems = {}, []
-    for path in sorted(build.glob("CMakeFiles/rehearse_cuda.dir/kernels/*.cu.o.ptxas")):
+    for path in sorted(build.glob("CMakeFiles/rehearse_cuda.dir/kernels/math/*.cu.o.ptxas")):
         source = path.name.removesuffix(".cu.o.ptxas")
         for architecture, kernel, registers, shared, lost in read_report(path):
             if lost > 0:

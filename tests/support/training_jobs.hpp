@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/scenario/scenario.hpp"
 #include "sim/workload/model_presets.hpp"
 #include "tests/support/random_program.hpp"
 #include "topology/formats/cluster.hpp"

@@ -1,5 +1,5 @@
 # Fits the constants of topology/formats/libraries.toml to measured collectives.
-"""Fits the constants of topology/formats/libraries.toml to measured collectives, by the simulator itself.
+"""Fits the constants of topology/formats/libraries.toml to collectives, by the simulator itself.
 
   python3 tools/fit/collectives.py build/rehearse FILE.csv --leave-out      errors, as they are
   python3 tools/fit/collectives.py build/rehearse FILE.csv --fit -o NEW     fitted first

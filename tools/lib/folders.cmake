@@ -11,8 +11,9 @@ set(cuda_commands tools/measure/cuda_backend.cpp tools/measure/cuda_bench.cpp
     tools/measure/cuda_calibrate.cpp)
 set(compiled_apart "/(lab/(module|no_xml|fmt)|measure/cuda_(backend|bench|calibrate))\\.cpp$")
 
-# rehearse_folder(FOLDER [ONE_BY_ONE] [USES FOLDER...] [LIBRARIES LIBRARY...]). A folder uses only those that
-# were declared before it, so there is no cycle. Other people's headers stay in its own sources.
+# rehearse_folder(FOLDER [ONE_BY_ONE] [USES FOLDER...] [LIBRARIES LIBRARY...]). A folder uses only
+# those that were declared before it, so there is no cycle. Other people's headers stay in its own
+# sources.
 # ONE_BY_ONE: its sources give one name to different things, and are not compiled together.
 function(rehearse_folder folder)
   cmake_parse_arguments(this "ONE_BY_ONE" "" "USES;LIBRARIES" ${ARGN})
