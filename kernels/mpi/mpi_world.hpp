@@ -1,5 +1,5 @@
 // The job this process is a rank of, when mpirun started it. One object for the life of a process;
-// nobody outside kernels/comm sees a type of MPI.
+// nobody outside kernels/mpi sees a type of MPI.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,7 @@
 #include "tools/report/scatter_figure.hpp"
 #include "tools/report/timeline_figure.hpp"
 #include "tools/report/topology_figure.hpp"
-#include "topology/cluster.hpp"
+#include "topology/formats/cluster.hpp"
 
 namespace rehearse {
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "tests/support/places.hpp"
-#include "tools/teach_show.hpp"
+#include "tools/teach/teach_show.hpp"
 
 namespace rehearse {
 

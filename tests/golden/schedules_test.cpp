@@ -8,7 +8,7 @@
 #include "strategies/schedules/schedule_csv.hpp"
 #include "strategies/schedules/schedules.hpp"
 #include "tests/support/places.hpp"
-#include "topology/text_file.hpp"
+#include "topology/files/text_file.hpp"
 
 namespace rehearse {
 namespace {
