@@ -38,7 +38,7 @@ TEST(CollectedAccuracy, CollectivesOfHardwareThatWasLeftOut) {
   const std::string command =
       "python3 '" REHEARSE_SOURCE_DIR "/tools/fit/collectives.py' '" REHEARSE_BINARY "' '" + file +
       "' --libraries '" REHEARSE_SOURCE_DIR
-      "/topology/libraries.toml' --leave-out --at-most 12,11,6 --cost-at-most 10";
+      "/topology/formats/libraries.toml' --leave-out --at-most 12,11,6 --cost-at-most 10";
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Fits what sockets of NCCL cost, [medium.tcp] of topology/formats/libraries.toml, to measured steps.
+# Fits the sockets of NCCL, [medium.tcp] of topology/formats/libraries.toml, to measured steps.
 """Fits [medium.tcp] of topology/formats/libraries.toml to measured data-parallel steps over TCP.
 
   python3 tools/fit/sockets.py build/rehearse data_parallel.csv
