@@ -24,7 +24,7 @@ if(TARGET emulated_cuda AND TARGET kernels_mpi AND NOT REHEARSE_SANITIZE)
   target_link_libraries(mpi_same_gpu_trainings PRIVATE kernels_mpi emulated_cuda)
   add_test(NAME mpi_same_gpu_trainings_4
            COMMAND mpirun --oversubscribe -n 4 $<TARGET_FILE:mpi_same_gpu_trainings>)
-  set_tests_properties(mpi_same_gpu_trainings_4 PROPERTIES LABELS emulated_cuda TIMEOUT 300
+  set_tests_properties(mpi_same_gpu_trainings_4 PROPERTIES LABELS emulated_cuda TIMEOUT 1800
                        ENVIRONMENT "${as_root}")
 endif()
 
