@@ -61,7 +61,7 @@ if(TARGET kernels_mpi AND NOT REHEARSE_SANITIZE)
   add_executable(mpi_stopped tests/host/mpi/stopped.cpp)
   target_link_libraries(mpi_stopped PRIVATE kernels_mpi rehearse_kernels)
   add_test(NAME mpi_stopped COMMAND mpirun --oversubscribe -n 3 $<TARGET_FILE:mpi_stopped>)
-  set_tests_properties(mpi_stopped PROPERTIES LABELS host TIMEOUT 30 ENVIRONMENT
+  set_tests_properties(mpi_stopped PROPERTIES LABELS host TIMEOUT 120 ENVIRONMENT
     "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
     PASS_REGULAR_EXPRESSION "told: rank 1 .* is stopped, and not heard of for 5 s")
   foreach(run same_bits:2 same_bits:5 same_trainings:4 same_trainings:4:library library:2 library:4)
@@ -70,7 +70,7 @@ if(TARGET kernels_mpi AND NOT REHEARSE_SANITIZE)
     string(REPLACE ":" "_" name ${run})
     add_test(NAME mpi_${name}
              COMMAND mpirun --oversubscribe -n ${ranks} $<TARGET_FILE:mpi_${what}> ${words})
-    set_tests_properties(mpi_${name} PROPERTIES LABELS host TIMEOUT 120 ENVIRONMENT
+    set_tests_properties(mpi_${name} PROPERTIES LABELS host TIMEOUT 900 ENVIRONMENT
       "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
   endforeach()
 endif()
@@ -84,13 +84,13 @@ if(Python3_FOUND AND TARGET kernels_mpi AND NOT REHEARSE_SANITIZE)
            ${PROJECT_SOURCE_DIR}/tests/cluster/cluster_test.py $<TARGET_FILE:rehearse>)
   add_test(NAME faults COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/cluster/faults_test.py $<TARGET_FILE:rehearse>)
-  set_tests_properties(cluster faults PROPERTIES LABELS cluster SKIP_RETURN_CODE 77 TIMEOUT 300
+  set_tests_properties(cluster faults PROPERTIES LABELS cluster SKIP_RETURN_CODE 77 TIMEOUT 900
                        RESOURCE_LOCK namespaces)
 endif()
 if(Python3_FOUND AND NOT REHEARSE_SANITIZE)
   add_test(NAME host_faults COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/host/faults_test.py $<TARGET_FILE:rehearse>)
-  set_tests_properties(host_faults PROPERTIES LABELS host TIMEOUT 300)
+  set_tests_properties(host_faults PROPERTIES LABELS host TIMEOUT 1200)
   add_test(NAME tidy COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tidy_test.py)
   add_test(NAME folders COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/folders_test.py)
   set_tests_properties(tidy folders PROPERTIES LABELS tidy)

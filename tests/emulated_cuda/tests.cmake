@@ -14,7 +14,7 @@ if(TARGET emulated_races)
          -*Embedding:*ExactThresholdAndTopK:*AMissingEdge*)
   gtest_discover_tests(emulated_races_tests NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
                        TEST_PREFIX races. TEST_FILTER ${race_tests}
-                       PROPERTIES LABELS emulated_cuda TIMEOUT 300)
+                       PROPERTIES LABELS emulated_cuda TIMEOUT 1200)
 endif()
 
 # A process for each GPU, held against one process with all.
@@ -32,7 +32,7 @@ endif()
 if(TARGET rehearse-emulated AND Python3_FOUND AND NOT REHEARSE_SANITIZE)
   add_test(NAME gpu_day COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/emulated_cuda/gpu_day_test.py ${PROJECT_BINARY_DIR})
-  set_tests_properties(gpu_day PROPERTIES LABELS emulated_cuda TIMEOUT 300
+  set_tests_properties(gpu_day PROPERTIES LABELS emulated_cuda TIMEOUT 1200
                        ENVIRONMENT "${as_root}")
 endif()
 
