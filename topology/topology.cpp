@@ -39,6 +39,12 @@ void Topology::apply_efficiency() {
   }
 }
 
+const Accelerator& accelerator_of(const Topology& topology, Rank rank) {
+  static const Accelerator unknown;
+  const std::size_t which = topology[topology.device_of(rank)].accelerator;
+  return which < topology.accelerators.size() ? topology.accelerators[which] : unknown;
+}
+
 bool is_reverse(const Link& a, const Link& b) {
   return a.source == b.target && a.target == b.source && a.bandwidth == b.bandwidth &&
          a.latency == b.latency && a.kind == b.kind;

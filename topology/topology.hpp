@@ -111,6 +111,8 @@ class Topology {
 inline BytesPerSecond nameplate(const Link& link) {
   return link.rated.count() > 0 ? link.rated / link.worn : link.bandwidth;
 }
+/// What computes a rank; one about which nothing is known where the machine names none.
+const Accelerator& accelerator_of(const Topology& topology, Rank rank = Rank{0});
 /// The two directions of one cable: same rate, latency and kind.
 bool is_reverse(const Link& a, const Link& b);
 /// Something visible, and no control characters: such names survive every file format.

@@ -307,15 +307,11 @@ Timeline HostExecutor::run(const Program& program) {
 
 std::vector<Time> modelled_pace(const Program& program, const Topology& topology,
                                 const CostModel& cost) {
-  static const Accelerator unknown;
   std::vector<Time> pace(program.size());
   for (std::size_t i = 0; i < program.size(); ++i) {
     const Program::Op& op = program.ops()[i];
     if (op.kind != WorkKind::compute) continue;
-    const Device& device = topology[topology.device_of(op.rank)];
-    const bool is_known = device.accelerator < topology.accelerators.size();
-    pace[i] = duration_of(program.compute(op),
-                          is_known ? topology.accelerators[device.accelerator] : unknown, cost);
+    pace[i] = duration_of(program.compute(op), accelerator_of(topology, op.rank), cost);
   }
   return pace;
 }

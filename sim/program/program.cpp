@@ -146,6 +146,13 @@ void Program::set_numbers(OpId id, Combine combine, Precision numbers) {
   (moves ? transfers_[op.work].numbers : collectives_[op.work].numbers) = numbers;
 }
 
+void Program::set_algorithm(OpId id, std::string_view algorithm, std::uint16_t protocol) {
+  ASSERT((*this)[id].kind == WorkKind::collective);
+  Collective& work = collectives_[(*this)[id].work];
+  work.algorithm = algorithm;
+  work.protocol = protocol;
+}
+
 std::string Program::label(OpId id) const {
   const Label label = (*this)[id].label;
   if (label.name >= names_.size()) return "unnamed";  // a program written by hand may have no names

@@ -126,6 +126,8 @@ struct Collective {
   std::uint32_t root = 0;          // position in the group
   Combine combine = Combine::sum;  // of those that reduce
   Precision numbers = Precision::fp32;
+  std::string algorithm{};     // that was chosen for it (strategies/collectives/); empty: none yet
+  std::uint16_t protocol = 0;  // of Program::protocols, with an algorithm
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 
@@ -234,6 +236,8 @@ class Program {
   void bind_compute(OpId id, std::span<const Access> accesses, std::span<const KernelCall> calls);
   void bind_transfer(OpId id, const Slice& source, const Slice& target);
   void bind_collective(OpId id, const Slice& data, const Slice& result);
+  /// Decides how a collective is carried out.
+  void set_algorithm(OpId id, std::string_view algorithm, std::uint16_t protocol);
   /// How the numbers of a transfer or a collective are stored, and combined where they are.
   void set_numbers(OpId id, Combine combine, Precision numbers);
 

@@ -178,10 +178,7 @@ class Reader {
       (spreads ? connection.target : connection.source) = rank(line);
     if (line.accept("channel"))
       connection.channel = static_cast<std::uint16_t>(line.integer("a channel", UINT16_MAX));
-    if (line.accept("protocol")) {
-      const std::size_t known = std::max<std::size_t>(1, program_.protocols.size());
-      connection.protocol = static_cast<std::uint16_t>(line.integer("a protocol", known - 1));
-    }
+    if (line.accept("protocol")) connection.protocol = protocol_number(line);
     if (line.accept("limit")) connection.limit = quantity(line, "a bandwidth", parse_bandwidth);
     if (line.accept("latency")) connection.latency = time(line);
     if (line.accept("network")) connection.network = share(line);
@@ -318,6 +315,11 @@ class Reader {
     return most;
   }
 
+  std::uint16_t protocol_number(TextLine& line) const {
+    const std::size_t known = std::max<std::size_t>(1, program_.protocols.size());
+    return static_cast<std::uint16_t>(line.integer("a protocol", known - 1));
+  }
+
   void read_collective(TextLine& line, Rank where, Stream queue) {
     if (is_queue(queue)) line.fail("a collective has all its ranks at once; it cannot be queued");
     Collective work;
@@ -333,6 +335,8 @@ class Reader {
     if (line.accept("overwrite")) work.combine = Combine::overwrite;
     if (line.accept("max")) work.combine = Combine::max;
     if (line.accept("of")) work.numbers = precision(line);
+    if (line.accept("by")) work.algorithm = line.word("an algorithm");
+    if (line.accept("protocol")) work.protocol = protocol_number(line);
     edges(line);
     program_.add_collective(queue, label(line), std::move(work), {});
   }

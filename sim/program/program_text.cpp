@@ -195,6 +195,8 @@ class Writer {
     if (work.combine == Combine::overwrite) put(" overwrite");
     if (work.combine == Combine::max) put(" max");
     if (work.numbers != Precision::fp32) put(" of {}", to_string(work.numbers));
+    if (!work.algorithm.empty()) put(" by {}", work.algorithm);
+    if (work.protocol != 0) put(" protocol {}", work.protocol);
   }
 
   void label(const Label& label) {

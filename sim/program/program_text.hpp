@@ -9,7 +9,7 @@
 //   op 0: rank 0 comm 0 transfer c0 sum 0[0,+512] -> 0[0,+512] wire 512 "ring_all_reduce" 4
 //   op 1: rank 1 compute compute flops 1e9 fixed 2us reads 0[0,+512] after 0 "add"
 //   op 2: rank 1 compute marker after 0,1 "done"
-//   op 3: rank 0 comm 0 collective all_reduce group 0,1 data 0[0,+512] "dp"
+//   op 3: rank 0 comm 0 collective all_reduce group 0,1 data 0[0,+512] by ring protocol 1 "dp"
 //   op 4: rank 1 compute compute flops 2e6 traffic 60000 gemm 100 50 200 batch 2 math bf16 "qkv"
 //   op 5: rank 0 compute compute reads 0[0,+8] writes 1[0,+8] runs relu takes 2 "relu"
 //   op 6: rank 2 queue 0 compute traffic 4096 after 0 "apply"
@@ -20,8 +20,8 @@
 // is left out is zero (payload, stands_for and batch: one). What an op runs for real are kernels of
 // sim/program/kernel_list.hpp, with sizes and numbers (zeros at their end are left out), and
 // `narrow bf16 5` where operands 0 and 2 are stored in bf16. Transfers and collectives that sum say
-// of what numbers
-// (`sum of bf16`, `of bf16`; fp32 if nothing is said), and `max` where they take the maximum.
+// of what numbers (`sum of bf16`, `of bf16`; fp32 if nothing is said), and `max` where they take the
+// maximum. A collective says `by` which algorithm it runs, once that is decided.
 #pragma once
 
 #include <string>

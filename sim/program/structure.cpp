@@ -129,6 +129,9 @@ class Inspector {
     if (work.root >= work.group.size())
       complain(id, fmt::format("has root {} in a group of {}", work.root, work.group.size()));
     for (const Rank member : work.group) rank(id, member);
+    if (work.protocol >= std::max<std::size_t>(1, program_.protocols.size()))
+      complain(id, fmt::format("uses protocol {}, but there are {}", work.protocol,
+                               std::max<std::size_t>(1, program_.protocols.size())));
     slice(id, work.data);
     slice(id, work.result);
   }

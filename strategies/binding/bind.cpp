@@ -379,8 +379,7 @@ BoundStep bound_step_of(const Scenario& scenario, const Workload& workload,
   // What runs are our own kernels and messages, whoever's a prediction is about.
   Scenario own = scenario;
   own.training.framework = 0;
-  StepPlan plan =
-      plan_step(own, workload, topology.rank_count(), topology.accelerators.front(), cost);
+  StepPlan plan = plan_step(own, workload, topology.rank_count(), accelerator_of(topology), cost);
   StepNetwork network{plan.placement, own.collectives, pool};
   StepProgram step = lower_step(plan, network, bindable);
   return bind(plan, workload, std::move(step), numbers);

@@ -288,7 +288,7 @@ BoundServers bound_servers_of(const Scenario& scenario, const Workload& workload
                               const TrainingNumbers& numbers) {
   ServerPlan plan = plan_servers(scenario, workload, topology, cost);
   const StepPlan step =
-      plan_step(scenario, workload, plan.workers.size(), topology.accelerators.front(), cost);
+      plan_step(scenario, workload, plan.workers.size(), accelerator_of(topology), cost);
   std::vector<Problem> problems;
   for (std::string& problem : binding_problems(step, workload))
     problems.push_back({{}, std::move(problem)});

@@ -11,21 +11,21 @@
 #include <tuple>
 
 #include "sim/base/error.hpp"
-#include "sim/engine/cost_model.hpp"
-#include "sim/engine/fast_simulator.hpp"
-#include "strategies/collectives/choose.hpp"
 #include "strategies/collectives/launch.hpp"
+#include "strategies/collectives/rehearsal.hpp"
 
 namespace rehearse {
 
 namespace {
 
+enum class Parts : std::uint8_t { transfers, library_calls };
+
 class Expansion {
  public:
-  Expansion(const Program& program, Routing& routing, const ExpandOptions& options)
+  Expansion(const Program& program, Routing& routing, Parts parts)
       : program_{program},
         routing_{routing},
-        options_{options},
+        into_{parts},
         first_lane_{first_free_lane()},
         first_scratch_{first_free_buffer()} {
     ASSERT(program.folded.empty());
@@ -43,7 +43,7 @@ class Expansion {
     for (std::size_t i = 0; i < program_.size(); ++i) {
       const auto id = static_cast<OpId>(i);
       if (program_[id].kind == WorkKind::collective)
-        options_.by_library ? split(id) : expand(id);
+        into_ == Parts::library_calls ? split(id) : expand(id);
       else
         copy(id);
       if (out_.size() > most_ops) return std::nullopt;
@@ -141,20 +141,21 @@ class Expansion {
   void expand(OpId id) {
     const Program::Op& op = program_[id];
     const Collective& work = program_.collective(op);
+    if (work.algorithm.empty())
+      throw InputError(fmt::format("{}: no algorithm was decided for it", program_.describe(id)));
     const CollectiveShape shape{.kind = work.kind, .group = work.group, .root = work.root};
     std::vector<std::vector<OpId>> entry(routing_.topology().rank_count());
     for (const Rank rank : work.group) entry.at(index(rank)) = inputs_of(id, rank);
 
-    const auto [how, protocol] = choice(shape, work);
-    const CollectiveRehearsal& rehearsal = rehearsal_of(*how, shape);
+    const CollectiveRehearsal& rehearsal = rehearsal_of(algorithm(work.algorithm), shape);
     const Room room = room_of(op.stream);
-    if (const Time launch = rehearsal.launch(protocol); launch > Time{})
+    if (const Time launch = rehearsal.launch(work.protocol); launch > Time{})
       for (const Rank rank : work.group)
         entry[index(rank)] = {add_launch(rank, launch, room.lane, entry[index(rank)])};
     const std::size_t begin = out_.size();
     const Emission emission = rehearsal.emit_into(
         out_, {work.data, work.result, room.scratch},
-        {.protocol = protocol, .lane = room.lane, .entry = entry, .by_kernels = true});
+        {.protocol = work.protocol, .lane = room.lane, .entry = entry, .by_kernels = true});
     combine_as(work, begin);
     for (const Rank rank : work.group) {
       parts_[id][rank] = tails_[{rank, op.stream}] = emission.done(rank);
@@ -209,22 +210,7 @@ class Expansion {
     }
   }
 
-  using Choice = std::pair<const Algorithm*, std::uint16_t>;
-
   // A step has the same few collectives over and over.
-  Choice choice(const CollectiveShape& shape, const Collective& work) {
-    if (options_.choose) {
-      const ChosenAlgorithm chosen = options_.choose(work);
-      return {&algorithm(chosen.name), chosen.protocol};
-    }
-    if (options_.algorithm != "auto") return {&algorithm(options_.algorithm), options_.protocol};
-    auto& chooser = choosers_[{shape.kind, shape.root, shape.group}];
-    if (!chooser)
-      chooser = std::make_unique<CollectiveChooser>(shape, routing_, CollectiveChooser::Wish{});
-    const Candidate best = chooser->at(work.data.size, engine_).front();
-    return {&algorithm(best.algorithm), best.protocol};
-  }
-
   const CollectiveRehearsal& rehearsal_of(const Algorithm& how, const CollectiveShape& shape) {
     auto& made = rehearsals_[{&how, Key{shape.kind, shape.root, shape.group}}];
     if (!made)
@@ -246,7 +232,7 @@ class Expansion {
 
   const Program& program_;
   Routing& routing_;
-  const ExpandOptions& options_;
+  Parts into_;
   Program out_;
   std::map<OpId, OpId> copied_;
   std::map<OpId, std::map<Rank, std::vector<OpId>>> parts_;  // of expanded collectives
@@ -257,21 +243,22 @@ class Expansion {
   std::map<std::pair<Rank, std::int64_t>, ConnectionId> launches_;  // by how long they take
   std::size_t first_lane_, first_scratch_;
   using Key = std::tuple<CollectiveKind, std::uint32_t, std::vector<Rank>>;
-  std::map<Key, std::unique_ptr<CollectiveChooser>> choosers_;
   std::map<std::pair<const Algorithm*, Key>, std::unique_ptr<CollectiveRehearsal>> rehearsals_;
-  Roofline cost_;
-  FastSimulator engine_{routing_, cost_};
 };
 
 }  // namespace
 
 std::optional<Expanded> expand_within(const Program& program, Routing& routing,
-                                      const ExpandOptions& options, std::size_t most_ops) {
-  return Expansion(program, routing, options).run(most_ops);
+                                      std::size_t most_ops) {
+  return Expansion(program, routing, Parts::transfers).run(most_ops);
 }
 
-Program expand_collectives(const Program& program, Routing& routing, const ExpandOptions& options) {
-  return std::move(expand_within(program, routing, options, SIZE_MAX)->program);
+Program expand_collectives(const Program& program, Routing& routing) {
+  return std::move(expand_within(program, routing, SIZE_MAX)->program);
+}
+
+Expanded split_collectives(const Program& program, Routing& routing) {
+  return *Expansion(program, routing, Parts::library_calls).run(SIZE_MAX);
 }
 
 }  // namespace rehearse

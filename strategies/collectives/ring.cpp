@@ -40,7 +40,7 @@ class Chunks {
 };
 
 /// One kept hop of one ring, with what its steps need at hand.
-struct Seat {
+struct RingSeat {
   const Ring* ring;
   const Chunks* chunks;
   std::uint32_t position;
@@ -49,12 +49,12 @@ struct Seat {
   std::vector<OpId> inputs;
 };
 
-std::vector<Seat> seats_of(const Emission& out, std::span<const Ring> rings,
+std::vector<RingSeat> seats_of(const Emission& out, std::span<const Ring> rings,
                            std::span<const RingData> data, std::deque<Chunks>& chunks) {
   ASSERT(data.size() == rings.size());
   Bytes longest_data;
   for (const RingData& each : data) longest_data = std::max(longest_data, each.data.size);
-  std::vector<Seat> seats;
+  std::vector<RingSeat> seats;
   for (std::size_t r = 0; r < rings.size(); ++r) {
     const Ring& ring = rings[r];
     const std::size_t n = ring.order.size();
@@ -101,11 +101,11 @@ void declare_ring(Pattern& pattern, Ring& ring, LaneTag on, const Connection& li
 void emit_ring(Emission& out, std::span<const Ring> rings, std::span<const RingData> data,
                RingPart part, std::size_t steps) {
   std::deque<Chunks> chunks;
-  const std::vector<Seat> seats = seats_of(out, rings, data, chunks);
+  const std::vector<RingSeat> seats = seats_of(out, rings, data, chunks);
   const std::uint32_t name = out.name(name_of(part));
   std::vector<OpId> received(out.kept().size(), no_op), arriving(out.kept().size(), no_op);
   std::size_t longest = 0;
-  for (const Seat& seat : seats) longest = std::max(longest, steps_of(*seat.ring, part));
+  for (const RingSeat& seat : seats) longest = std::max(longest, steps_of(*seat.ring, part));
   const OpId first = out.next_op();
   const bool cut_short = steps < longest;
   longest = std::min(longest, steps);
@@ -114,7 +114,7 @@ void emit_ring(Emission& out, std::span<const Ring> rings, std::span<const RingD
   // it is being reduced, and starts from it when it is being gathered.
   const std::size_t lead = part == RingPart::all_gather ? 0 : 1;
   for (std::size_t step = 0; step < longest; ++step) {
-    for (const Seat& seat : seats) {
+    for (const RingSeat& seat : seats) {
       const Ring& ring = *seat.ring;
       const std::size_t n = ring.order.size();
       if (step >= steps_of(ring, part)) continue;

@@ -127,12 +127,17 @@ Seconds time_on_links(const GroupFamily::Alike& alike, double wire, const Topolo
   return Seconds{longest};
 }
 
+bool is_pipelined(const CollectiveRehearsal& rehearsal) {
+  const std::vector<Hop>& hops = rehearsal.pattern().hops;
+  return std::any_of(hops.begin(), hops.end(),
+                     [](const Hop& hop) { return hop.connection.posted; });
+}
+
 /// In how many steps one after the other it moves its bytes: each waits for the latency of one hop.
 /// What is posted flows on evenly.
 std::uint32_t steps_of(const CollectiveRehearsal& rehearsal, Time empty, std::uint16_t protocol,
                        const Topology& topology) {
-  for (const Hop& hop : rehearsal.pattern().hops)
-    if (hop.connection.posted) return 1;
+  if (is_pipelined(rehearsal)) return 1;
   Time step = rehearsal.alpha();
   if (!topology.protocols.empty() && rehearsal.paths().size() > 0)
     step += overhead_of(topology.protocols[protocol], rehearsal.paths().network(ConnectionId{0}));
@@ -244,8 +249,11 @@ const GroupFamily::Use& GroupFamily::use(CollectiveKind kind, Bytes size,
         std::min(time, rehearsal.run(Bytes{0}, engine_, best.protocol).time) - launch;
     const Topology& topology = routing_.topology();
     const std::uint32_t steps = steps_of(rehearsal, empty, best.protocol, topology);
-    RememberedCollective cost{
-        .time = time, .bursts = steps, .algorithm = best.algorithm, .protocol = best.protocol};
+    RememberedCollective cost{.time = time,
+                              .bursts = steps,
+                              .algorithm = best.algorithm,
+                              .protocol = best.protocol,
+                              .is_pipelined = is_pipelined(rehearsal)};
     find_rhythm(cost, others, most_of(bytes_on_links(rehearsal, size, best.protocol)), empty,
                 launch, topology);
     use.entries.push_back({cost, &others});

@@ -27,6 +27,7 @@ struct RememberedCollective {
   Bytes wire;  // what it puts on the link that carries most, in units of LoadedLink::whole
   std::string_view algorithm;
   std::uint16_t protocol = 0;
+  bool is_pipelined = false;  // its transfers are posted: they flow on evenly
 
   /// Of one burst.
   Time moving() const {

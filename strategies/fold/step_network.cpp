@@ -89,18 +89,6 @@ const GroupFamily::Use& StepNetwork::use(const CollectiveUse& use) {
   return family(use).use(use.kind, use.size, algorithm_for(use.kind, choice_), choice_.protocol);
 }
 
-const RememberedCollective* StepNetwork::cost_on(const CollectiveUse& wanted,
-                                                 const GroupFamily::Group& group) {
-  const std::span<const GroupFamily::Group> groups = family(wanted).groups();
-  const auto found = std::find(groups.begin(), groups.end(), group);
-  if (found == groups.end()) return nullptr;
-  const auto number = static_cast<std::uint32_t>(found - groups.begin());
-  for (const GroupFamily::Use::Entry& entry : use(wanted).entries)
-    if (std::binary_search(entry.alike->groups.begin(), entry.alike->groups.end(), number))
-      return &entry.cost;
-  return nullptr;
-}
-
 const std::vector<Traffic::Message>& StepNetwork::messages(const Handover& handover) {
   const auto [slot, is_new] = messages_.try_emplace({handover.source, handover.target});
   if (!is_new) return slot->second;

@@ -45,8 +45,6 @@ class StepNetwork {
   }
   /// Those of all ranks of the source.
   const std::vector<Traffic::Message>& messages(const Handover& handover);
-  /// Of a use on one of its groups; nullptr where it has no such group.
-  const RememberedCollective* cost_on(const CollectiveUse& use, const GroupFamily::Group& group);
 
   /// Who plays a step that uses these: traffic [0, uses) are the collectives, the rest hand-overs.
   const Cast& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,

@@ -95,12 +95,14 @@ void Emitter::at(std::uint32_t pipeline_rank, std::uint32_t stage, std::uint32_t
   microbatch_ = microbatch;
   note_.stage = stage;
   first_ = {};
+  is_at_rest_ = false;
 }
 
 void Emitter::at_rest(std::uint32_t pipeline_rank) {
   const std::vector<std::uint32_t>& rank_of = plan_.schedule.rank_of;
   const auto stage = std::find(rank_of.begin(), rank_of.end(), pipeline_rank) - rank_of.begin();
   at(pipeline_rank, static_cast<std::uint32_t>(stage), 0);
+  is_at_rest_ = true;
 }
 
 void Emitter::began(const Ops& ops) {
@@ -196,6 +198,7 @@ void Emitter::run_step(const TapeStep& step, std::uint32_t name, std::uint32_t b
   const Ops ops = exchange_ops(step.use, Lane::layer, step.phase, name, last());
   if (beside > 0) {
     began(ops);
+    note_beside_kernels(step.use);
     beside_kernels_ = {ops, beside, false};
     return;
   }
@@ -275,6 +278,7 @@ Emitter::Ops Emitter::exchange(std::uint32_t use, Lane lane, Phase phase) {
 Emitter::Ops Emitter::exchange_after(std::uint32_t use, Lane lane, Phase phase, const Ops& after) {
   const Ops ops = exchange_ops(use, lane, phase, kind_names_[use], after);
   beside_[place_][at_lane(lane)] = ops.first;
+  if (!is_at_rest_) note_beside_kernels(use);
   return ops;
 }
 

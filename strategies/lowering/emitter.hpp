@@ -103,6 +103,7 @@ class Emitter {
   bool merges(std::uint32_t use) const;
   const std::vector<Block>& blocks(const Tape& tape, std::size_t begin, std::size_t end,
                                    bool with_exchanges);
+  void note_beside_kernels(std::uint32_t use);
   void add_exchange_to(Block& block, const TapeStep& step, Time kernels);
   void run_step(const TapeStep& step, std::uint32_t name, std::uint32_t beside);
   void join(Phase phase);
@@ -142,6 +143,7 @@ class Emitter {
   OpNote note_{.step = UINT32_MAX};  // before the first
   TrafficCount count_;
   std::uint32_t place_ = 0, stage_ = 0, microbatch_ = 0;
+  bool is_at_rest_ = true;
   Ops first_, first_of_layers_;
   struct {  // an exchange of a layer that some kernels do not wait for
     Ops exchange;

@@ -54,6 +54,14 @@ const std::vector<Emitter::Block>& Emitter::blocks(const Tape& tape, std::size_t
   return blocks;
 }
 
+// The transfers of a pipeline leave gaps, in which kernels beside it have the whole device; as one
+// flow it takes its share of the device all the time.
+void Emitter::note_beside_kernels(std::uint32_t use) {
+  if (plan_.device->communication_share <= 0) return;
+  for (const GroupFamily::Use::Entry& entry : costs_[use]->entries)
+    step_.needs_transfers = step_.needs_transfers || entry.cost.is_pipelined;
+}
+
 // In a block nothing meets the exchange but the kernels beside it, so both take as long as alone.
 void Emitter::add_exchange_to(Block& block, const TapeStep& step, Time kernels) {
   const RememberedCollective& cost = costs_[step.use]->entries.front().cost;
@@ -63,6 +71,7 @@ void Emitter::add_exchange_to(Block& block, const TapeStep& step, Time kernels) 
     block.exchanged[dimension] += cost.time;
     return;
   }
+  note_beside_kernels(step.use);
   const StepNetwork::Beside& both = network_.beside(cost, kernels);
   const Time exposed = both.time - both.kernels;
   block.time += both.time;
@@ -83,7 +92,12 @@ void Emitter::add_exchange(std::uint32_t use, const Cast::Party& party, std::uin
   const auto buffer = [&](std::size_t which) {
     return Slice{static_cast<Buffer>(2 * use + which), Bytes{0}, plan_.uses[use].size};
   };
-  Collective work{.kind = plan_.uses[use].kind, .data = buffer(0), .result = buffer(1)};
+  const RememberedCollective& cost = costs_[use]->entries[party.entry].cost;
+  Collective work{.kind = plan_.uses[use].kind,
+                  .data = buffer(0),
+                  .result = buffer(1),
+                  .algorithm = std::string(cost.algorithm),
+                  .protocol = cost.protocol};
   for (const std::uint32_t actor : party.actors) work.group.push_back(cast_.actors[actor].rank);
   step_.program.add_collective(stream, label, std::move(work), after_);
 }
@@ -166,7 +180,7 @@ StepProgram Emitter::finish() {
   if (options_.count_links) step_.link_bytes = count_.on_links(plan_, network_);
   for (const Cast::Parties& traffic : cast_.traffic)
     for (const Cast::Party& party : traffic.parties)
-      step_.is_crowded = step_.is_crowded || party.meets_others || party.lanes_met != 0;
+      step_.needs_transfers = step_.needs_transfers || party.meets_others || party.lanes_met != 0;
   const Schedule& schedule = plan_.schedule;
   for (std::size_t a = 0; a < step_.roles.size(); ++a) {
     Role& role = step_.roles[a];

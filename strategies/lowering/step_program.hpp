@@ -107,7 +107,9 @@ struct StepProgram {
   std::vector<OpNote> notes;                    // by OpId, when they were asked for
   std::vector<Role> roles;
   std::vector<Bytes> link_bytes;  // by LinkId, of all ranks; only when it was asked for
-  bool is_crowded = false;        // exchanges of different streams or ranks may meet on a link
+  /// Exchanges of different streams or ranks may meet on a link, or pipelined ones run beside
+  /// kernels: then as one flow each they are only near the truth.
+  bool needs_transfers = false;
 };
 
 enum class Grain : std::uint8_t { kernels, blocks };

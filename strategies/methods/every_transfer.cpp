@@ -62,26 +62,6 @@ std::vector<Happened> happened(const WholeStep& whole, const Timeline& run) {
   return all;
 }
 
-/// The network's own choice for a collective of the plan.
-class Choices {
- public:
-  Choices(const StepPlan& plan, StepNetwork& network) : plan_{plan}, network_{network} {}
-
-  ChosenAlgorithm operator()(const Collective& work) {
-    for (const CollectiveUse& use : plan_.uses) {
-      if (use.kind != work.kind || use.size != work.data.size) continue;
-      if (const auto* cost = network_.cost_on(use, work.group))
-        return {cost->algorithm, cost->protocol};
-    }
-    ASSERT(!"a collective that no use of the plan asks for");
-    return {};
-  }
-
- private:
-  const StepPlan& plan_;
-  StepNetwork& network_;
-};
-
 }  // namespace
 
 bool is_small(const StepPlan& plan) {
@@ -98,7 +78,7 @@ std::optional<WholeStep> lower_transfers(StepPlan& plan, StepNetwork& network, R
   WholeStep whole;
   whole.step = lower_step(plan, network, {.fold = false, .collectives = Collectives::whole});
   std::optional<Expanded> expanded =
-      expand_within(whole.step.program, routing, {.choose = Choices{plan, network}}, most_ops);
+      expand_within(whole.step.program, routing, most_ops);
   if (!expanded) return std::nullopt;
   whole.expanded = std::move(*expanded);
   return whole;

@@ -79,14 +79,6 @@ StepPredictor::StepPredictor(const Topology& topology, const CostModel& cost, Cr
   ASSERT(topology.rank_count() > 0);
 }
 
-const Accelerator& StepPredictor::device() const {
-  static const Accelerator unknown;
-  const Device& first = topology_[topology_.device_of(Rank{0})];
-  return first.accelerator < topology_.accelerators.size()
-             ? topology_.accelerators[first.accelerator]
-             : unknown;
-}
-
 StepNetwork& StepPredictor::network(const Placement& placement, const CollectiveChoice& choice) {
   const std::pair key{placement, choice};
   const auto found = std::find(network_keys_.begin(), network_keys_.end(), key);
@@ -104,7 +96,8 @@ StepPlan StepPredictor::plan(const Scenario& scenario, const Workload& workload,
   for (const KeyProblem& problem : scenario_problems(scenario, workload, topology_))
     problems.push_back({{}, problem.message});
   throw_if_any(std::move(problems));
-  return plan_step(scenario, workload, topology_.rank_count(), device(), cost_, microbatches);
+  return plan_step(scenario, workload, topology_.rank_count(), accelerator_of(topology_), cost_,
+                   microbatches);
 }
 
 StepPredictor::Run StepPredictor::simulate(StepPlan& plan, const LowerOptions& options) {
@@ -120,7 +113,7 @@ bool StepPredictor::shows_transfers(const StepPlan& plan) {
   if (plan.scenario.imperfection.network_jitter > 0) return false;
   StepPlan own = plan;  // lowering adds the strategy's uses to it
   StepNetwork& network = this->network(plan.placement, plan.scenario.collectives);
-  return lower_step(own, network, {.grain = Grain::blocks}).is_crowded;
+  return lower_step(own, network, {.grain = Grain::blocks}).needs_transfers;
 }
 
 StepPredictor::Run StepPredictor::simulate_transfers(StepPlan& plan, const LowerOptions& options) {
@@ -149,11 +142,12 @@ Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
   told.samples = static_cast<double>(plan.batch.global);
   told.tokens = told.samples * static_cast<double>(plan.seq_length);
   told.model_flops = plan.model_flops;
-  told.peak = peak_of(device(), training.precision);
+  told.peak = peak_of(accelerator_of(topology_), training.precision);
   told.band = frameworks()[training.framework].band;
   told.is_drawn = Weather(plan.scenario.imperfection, told.world).is_drawn();
   for (std::size_t r = 0; r < run.step.roles.size(); ++r)
-    told.roles.push_back(report_on(accounts, run.timeline, run.step.roles[r], r, device()));
+    told.roles.push_back(
+        report_on(accounts, run.timeline, run.step.roles[r], r, accelerator_of(topology_)));
   told.fits = std::all_of(told.roles.begin(), told.roles.end(), [](const RoleReport& role) {
     return role.capacity == Bytes{0} || role.peak_bytes <= role.capacity;
   });

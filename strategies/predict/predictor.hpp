@@ -55,7 +55,6 @@ class StepPredictor {
  private:
   StepNetwork& network(const Placement& placement, const CollectiveChoice& choice);
   StepPlan plan(const Scenario& scenario, const Workload& workload, std::size_t microbatches);
-  const Accelerator& device() const;
   struct Run {
     StepProgram step;
     Timeline timeline;

@@ -14,12 +14,6 @@ namespace rehearse {
 
 namespace {
 
-const Accelerator& device_of(const Topology& topology, Rank rank) {
-  static const Accelerator unknown;
-  const std::size_t which = topology[topology.device_of(rank)].accelerator;
-  return which < topology.accelerators.size() ? topology.accelerators[which] : unknown;
-}
-
 void set(MemoryUse& use, MemoryKind kind, Bytes bytes) {
   use[static_cast<std::size_t>(kind)] += bytes;
 }
@@ -51,7 +45,7 @@ RoleReport worker_role(const ServerPlan& plan, const Scenario& scenario, const W
   }
   for (std::size_t k = 0; k < activation_kinds; ++k)
     role.peak[static_cast<std::size_t>(MemoryKind::input) + k] = kept[k] + working[k];
-  role.capacity = device_of(topology, role.rank).memory;
+  role.capacity = accelerator_of(topology, role.rank).memory;
   add_up(role);
   return role;
 }
@@ -79,7 +73,7 @@ RoleReport server_role(const ServerPlan& plan, const Scenario& scenario, const T
         static_cast<std::int64_t>(plan.workers.size()) *
             (part.pushed + (waits ? Bytes{} : part.pulled)));
   }
-  role.capacity = device_of(topology, role.rank).memory;
+  role.capacity = accelerator_of(topology, role.rank).memory;
   add_up(role);
   return role;
 }
@@ -97,7 +91,7 @@ Prediction prediction_of(const ServerAnswer& answer, const Scenario& scenario,
   told.tokens = workers * plan.tokens;
   told.model_flops = workers * plan.model_flops;
   told.step = Time::round(Seconds{told.samples / answer.report.samples_per_second});
-  told.peak = peak_of(device_of(topology, plan.workers.front()), scenario.training.precision);
+  told.peak = peak_of(accelerator_of(topology, plan.workers.front()), scenario.training.precision);
   told.mean.compute = Time::round(answer.report.computing * told.step.seconds());
   told.mean.exposed[static_cast<std::size_t>(Dimension::data)] = told.step - told.mean.compute;
   told.roles = {worker_role(plan, scenario, workload, topology),

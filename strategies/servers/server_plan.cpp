@@ -15,12 +15,6 @@ namespace rehearse {
 
 namespace {
 
-const Accelerator& accelerator_of(const Topology& topology, Rank rank) {
-  static const Accelerator unknown;
-  const std::size_t which = topology[topology.device_of(rank)].accelerator;
-  return which < topology.accelerators.size() ? topology.accelerators[which] : unknown;
-}
-
 /// A layer of the model as servers see it.
 struct LayerLoad {
   std::int64_t parameters = 0;

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "sim/engine/cost_model.hpp"
-#include "strategies/collectives/expand.hpp"
+#include "strategies/collectives/decide.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "sim/engine/cost_model.hpp"
-#include "strategies/collectives/expand.hpp"
+#include "strategies/collectives/decide.hpp"
 #include "strategies/layers/optimizer.hpp"
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "strategies/collectives/choose.hpp"
-#include "strategies/collectives/expand.hpp"
+#include "strategies/collectives/decide.hpp"
 #include "strategies/collectives/ring_order.hpp"
 #include "tests/support/collectives.hpp"
 #include "topology/formats/cluster.hpp"

@@ -6,7 +6,7 @@
 #include "kernels/host/collective_check.hpp"
 #include "kernels/math/number_formats.hpp"
 #include "sim/program/verify.hpp"
-#include "strategies/collectives/expand.hpp"
+#include "strategies/collectives/decide.hpp"
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/support/collectives.hpp"
 #include "topology/formats/cluster.hpp"

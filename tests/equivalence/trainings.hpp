@@ -13,7 +13,7 @@
 #include "sim/program/verify.hpp"
 #include "strategies/binding/bind.hpp"
 #include "strategies/binding/training_data.hpp"
-#include "strategies/collectives/expand.hpp"
+#include "strategies/collectives/decide.hpp"
 #include "strategies/methods/lower.hpp"
 #include "tests/equivalence/training_interpreter.hpp"
 #include "tests/support/interpreter.hpp"

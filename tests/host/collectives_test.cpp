@@ -4,7 +4,7 @@
 
 #include "kernels/host/collective_check.hpp"
 #include "kernels/host/host_executor.hpp"
-#include "strategies/collectives/expand.hpp"
+#include "strategies/collectives/decide.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 #include "tests/host/spans.hpp"
 #include "topology/formats/cluster.hpp"

@@ -1,6 +1,6 @@
 // Collectives inside programs, expanded: the same numbers as done whole, no race, and ranks that
 // wait for their own part only.
-#include "strategies/collectives/expand.hpp"
+#include "strategies/collectives/decide.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "sim/engine/paths.hpp"
 #include "sim/engine/shaped_roofline.hpp"
-#include "strategies/collectives/expand.hpp"
+#include "strategies/collectives/decide.hpp"
 #include "strategies/predict/predictor.hpp"
 #include "tests/support/training_jobs.hpp"
 

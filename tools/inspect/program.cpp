@@ -13,7 +13,7 @@
 #include "sim/engine/explain.hpp"
 #include "sim/program/program_text.hpp"
 #include "sim/program/verify.hpp"
-#include "strategies/collectives/expand.hpp"
+#include "strategies/collectives/decide.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/engine.hpp"

@@ -10,8 +10,8 @@
 #include "sim/base/error.hpp"
 #include "sim/scenario/scenario_setting.hpp"
 #include "strategies/predict/check_scenario.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 #include "strategies/predict/server_run.hpp"
-#include "tools/cli/calibrated.hpp"
 #include "tools/cli/version.hpp"
 #include "tools/lab/bars.hpp"
 #include "tools/report/pipeline_figure.hpp"
@@ -104,10 +104,9 @@ Json figures_json(const Prediction& told) {
 }
 
 /// Loads and predicts, and draws what was simulated.
-Json picture_json(LoadedScenario loaded, const FigureSize& size) {
-  check_scenario(loaded);
-  loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
-  Json answer{{"title", loaded.scenario.title}, {"toml", to_toml(loaded.scenario)}};
+Json picture_json(const LoadedScenario& read, const FigureSize& size) {
+  const LoadedScenario loaded = ready(read);
+  Json answer{{"title", read.scenario.title}, {"toml", to_toml(read.scenario)}};
   if (loaded.scenario.parameter_server.servers > 0) {
     const ShapedRoofline cost;
     const ServerAnswer run =

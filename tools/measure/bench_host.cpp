@@ -12,6 +12,7 @@
 #include "sim/base/error.hpp"
 #include "sim/engine/explain.hpp"
 #include "sim/scenario/calibration.hpp"
+#include "strategies/collectives/decide.hpp"
 #include "strategies/collectives/expand.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 #include "tools/output/output_file.hpp"
@@ -36,9 +37,9 @@ Expanded collectives_in_a_row(const CollectiveJob& job, const std::string& algor
                           .numbers = job.numbers},
                          {});
   if (algorithm == nccl_collective) return {.program = std::move(whole)};
-  return *expand_within(whole, job.routing,
-                        {.algorithm = algorithm, .by_library = algorithm == mpi_collective},
-                        SIZE_MAX);
+  if (algorithm == mpi_collective) return split_collectives(whole, job.routing);
+  whole = decide_collectives(std::move(whole), job.routing, {.algorithm = algorithm});
+  return *expand_within(whole, job.routing, SIZE_MAX);
 }
 
 namespace {

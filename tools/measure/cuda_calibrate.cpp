@@ -11,7 +11,7 @@
 #include "sim/base/error.hpp"
 #include "sim/engine/explain.hpp"
 #include "sim/program/kernel_list.hpp"
-#include "strategies/collectives/expand.hpp"
+#include "strategies/collectives/decide.hpp"
 #include "tools/measure/bench_host.hpp"
 #include "tools/measure/cuda_backend.hpp"
 #include "tools/measure/line_fit.hpp"

@@ -58,9 +58,8 @@ HostStep host_step(const LoadedScenario& loaded, HostCompute compute,
         StepPredictor{loaded.topology, cost}.whole_program(loaded.scenario, loaded.workload);
   }
   constexpr std::size_t most = 2'000'000;
-  std::optional<Expanded> expanded = expand_within(
-      step.whole.program, routing,
-      {.algorithm = loaded.scenario.collectives.all_reduce, .by_library = by_library}, most);
+  std::optional<Expanded> expanded = by_library ? split_collectives(step.whole.program, routing)
+                                                : expand_within(step.whole.program, routing, most);
   if (!expanded)
     throw InputError(fmt::format(
         "a real run has every op of every rank, more than {} of them here: take fewer ranks, "

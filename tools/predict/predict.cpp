@@ -11,7 +11,7 @@
 #include "sim/engine/explain.hpp"
 #include "sim/engine/shaped_roofline.hpp"
 #include "strategies/predict/check_scenario.hpp"
-#include "tools/cli/calibrated.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 #include "tools/cli/calibration_option.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/commands.hpp"
@@ -152,10 +152,7 @@ void predict(const Options& options) {
   check(options);
   const std::size_t threads = counted("--threads", options.threads, 1024)
                                   .value_or(std::max(1u, std::thread::hardware_concurrency()));
-  LoadedScenario loaded = load_scenario(options.scenario, options.sets);
-  check_scenario(loaded);
-  loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
-  loaded.scenario = launched(std::move(loaded.scenario));
+  const LoadedScenario loaded = ready_scenario(options.scenario, options.sets);
   if (loaded.scenario.parameter_server.servers > 0) return predict_with_servers(options, loaded);
   // Opened before the work, so that a path that cannot be written is known at once.
   const auto json = open(options.json), csv = open(options.csv), trace = open(options.trace),

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/calibrated.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 #include "tools/cli/version.hpp"
 #include "tools/predict/local_summary.hpp"
 #include "tools/predict/predict_report.hpp"

@@ -8,7 +8,7 @@
 #include "sim/engine/explain.hpp"
 #include "strategies/placement/placement.hpp"
 #include "strategies/plan/weather.hpp"
-#include "tools/cli/calibrated.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 #include "tools/cli/version.hpp"
 #include "tools/output/chart.hpp"
 #include "tools/predict/local_summary.hpp"
@@ -55,12 +55,7 @@ class Summary {
   }
   double percent(Seconds part) const { return 100 * part.count() / told_.step.seconds().count(); }
 
-  const Accelerator& device() const {
-    static const Accelerator unknown;
-    const Topology& topology = report_.loaded.topology;
-    const std::size_t which = topology[topology.device_of(Rank{0})].accelerator;
-    return which < topology.accelerators.size() ? topology.accelerators[which] : unknown;
-  }
+  const Accelerator& device() const { return accelerator_of(report_.loaded.topology); }
 
   void heading() {
     const Topology& topology = report_.loaded.topology;

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "sim/engine/explain.hpp"
-#include "tools/cli/calibrated.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 #include "tools/cli/version.hpp"
 #include "tools/output/chart.hpp"
 #include "tools/predict/predict_report.hpp"

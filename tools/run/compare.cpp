@@ -11,7 +11,7 @@
 #include "sim/engine/shaped_roofline.hpp"
 #include "sim/scenario/scenario_machine.hpp"
 #include "strategies/predict/check_scenario.hpp"
-#include "tools/cli/calibrated.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 #include "tools/cli/calibration_option.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/commands.hpp"
@@ -69,16 +69,14 @@ LoadedScenario loaded(const Options& options) {
   return loaded;
 }
 
-/// The scenario's machine: as it was measured just now, or as its profile says.
-Topology machine_of(const Options& options, const LoadedScenario& loaded,
-                    const std::optional<Profile>& measured) {
-  Topology machine =
-      measured ? machine_for(loaded.scenario, apply(measured->calibration, loaded.topology))
-               : calibrated(loaded.scenario, loaded.topology);
+/// The scenario on its machine as it was measured just now, or as its profile says.
+LoadedScenario ready_for(const Options& options, const LoadedScenario& loaded,
+                         const std::optional<Profile>& measured) {
+  LoadedScenario scenario = measured ? ready(loaded, measured->calibration) : ready(loaded);
   // Who only waits for a kernel's time has nothing that communication could take away.
   if (options.is_paced())
-    for (Accelerator& device : machine.accelerators) device.communication_share = 0;
-  return machine;
+    for (Accelerator& device : scenario.topology.accelerators) device.communication_share = 0;
+  return scenario;
 }
 
 std::vector<TraceSlice> slices(const HostStep& step, const Timeline& timeline) {
@@ -92,8 +90,7 @@ std::vector<TraceSlice> predicted(const HostStep& step, const Topology& machine)
 }
 
 void compare_with_trace(const Options& options) {
-  LoadedScenario scenario = loaded(options);
-  scenario.topology = machine_of(options, scenario, {});
+  const LoadedScenario scenario = ready_for(options, loaded(options), {});
   const HostStep step = host_step(scenario, HostCompute::paced, default_numbers(scenario.scenario));
   const std::vector<TraceSlice> before = predicted(step, scenario.topology);
   const std::vector<TraceSlice> after = read_trace(options.files[1]);
@@ -156,8 +153,8 @@ void compare_with_run(const Options& options) {
   progress.show("predicting");
   const LoadedScenario scenario = loaded(options);
   Turns turns(options, scenario, ranks, progress, stop);
-  LoadedScenario first = scenario;  // on the machine as it is known before the run
-  first.topology = machine_of(options, scenario, turns.profile());
+  // On the machine as it is known before the run.
+  const LoadedScenario first = ready_for(options, scenario, turns.profile());
   const HostStep step = host_step(first, compute, default_numbers(scenario.scenario));
   const auto take_turns = [&](std::size_t number) {
     if (number % in_a_turn == 0) turns.round();
@@ -172,7 +169,7 @@ void compare_with_run(const Options& options) {
     profile_file->write(profile_text(*profile));
     profile_file->finish();
   }
-  const auto before = predicted(step, machine_of(options, scenario, profile));
+  const auto before = predicted(step, ready_for(options, scenario, profile).topology);
   const auto after = slices(step, done.timelines[done.median]);
   Comparison comparison = compare(before, after);
   comparison.spread = done.spread;

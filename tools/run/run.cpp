@@ -13,8 +13,8 @@
 #include "sim/engine/shaped_roofline.hpp"
 #include "strategies/binding/bind_servers.hpp"
 #include "strategies/predict/check_scenario.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 #include "strategies/servers/server_report.hpp"
-#include "tools/cli/calibrated.hpp"
 #include "tools/cli/calibration_option.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/commands.hpp"
@@ -297,9 +297,7 @@ void run(const Options& options) {
     throw InputError(
         "a paced run trains nothing: --checkpoint and --resume go with --compute real");
   if (options.checkpoint == "-") throw InputError("--checkpoint needs the name of a file");
-  LoadedScenario loaded = load_scenario(options.scenario, options.sets);
-  check_scenario(loaded);
-  loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
+  const LoadedScenario loaded = ready_scenario(options.scenario, options.sets);
   const InterruptGuard interrupt;
   const HostRanks ranks;
   check_graph(options, loaded.scenario);

@@ -19,7 +19,7 @@
 #include "sim/scenario/scenario_cluster.hpp"
 #include "strategies/predict/check_scenario.hpp"
 #include "strategies/predict/predictor.hpp"
-#include "tools/cli/calibrated.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 
 namespace rehearse {
 
@@ -60,17 +60,15 @@ bool runs_on_one_machine(const Scenario& a, const Scenario& b) {
          here.slow_cable_latency == there.slow_cable_latency;
 }
 
-/// Points that share a machine and a model.
+/// Points that share a machine, what was measured of it, and a model.
 struct Batch {
   std::vector<std::size_t> points;
+  std::optional<Calibration> profile;
 };
 
 class Sweep {
  public:
-  explicit Sweep(const SweepJob& job) : job_{job}, points_(point_count(job.axes)) {
-    const std::string& file = job.loaded.scenario.calibration;
-    if (!file.empty()) calibration_ = load_calibration(file);
-  }
+  explicit Sweep(const SweepJob& job) : job_{job}, points_(point_count(job.axes)) {}
 
   std::vector<SweepPoint> run() {
     check_values();
@@ -83,7 +81,7 @@ class Sweep {
         if (!job_.axes[a].changes_cluster() && !job_.axes[a].changes_model()) at[a] = 0;
       batches[at].points.push_back(p);
     }
-    for (const auto& [key, batch] : batches)
+    for (auto& [key, batch] : batches)
       if (!job_.stop()) run(batch);
     return std::move(points_);
   }
@@ -104,14 +102,15 @@ class Sweep {
     if (!problems.empty()) throw InputError(std::move(problems));
   }
 
-  void run(const Batch& batch) {
+  void run(Batch& batch) {
     const Scenario first = scenario_at(job_.loaded.scenario, job_.axes, batch.points.front());
     const bool same_cluster = runs_on_one_machine(first, job_.loaded.scenario);
     const bool same_model = first.model == job_.loaded.scenario.model;
     std::optional<Topology> topology;
     std::optional<Workload> workload;
     try {
-      if (!same_cluster) topology = calibrated(first, topology_of(first.cluster));
+      batch.profile = profile_of(first);
+      if (!same_cluster) topology = machine_of(first, topology_of(first.cluster), batch.profile);
       if (!same_model) workload = build_workload(first.model);
     } catch (const InputError& error) {
       for (const std::size_t p : batch.points) refuse(points_[p], error.problems().front().message);
@@ -134,7 +133,7 @@ class Sweep {
            i = next.fetch_add(stride))
         for (std::size_t k = i; k < std::min(i + stride, batch.points.size()); ++k) {
           if (job_.stop()) return;
-          predict(predictor, topology, workload, batch.points[k]);
+          predict(predictor, topology, workload, batch.profile, batch.points[k]);
           if (tells) tell();
         }
     };
@@ -157,15 +156,11 @@ class Sweep {
     if (failure) std::rethrow_exception(failure);
   }
 
-  Scenario launched(std::size_t p) const {
-    Scenario scenario = scenario_at(job_.loaded.scenario, job_.axes, p);
-    return calibration_ ? apply(*calibration_, std::move(scenario)) : scenario;
-  }
-
   void predict(StepPredictor& predictor, const Topology& topology, const Workload& workload,
-               std::size_t p) {
+               const std::optional<Calibration>& profile, std::size_t p) {
     try {
-      const Scenario scenario = launched(p);
+      const Scenario scenario =
+          with_launches(scenario_at(job_.loaded.scenario, job_.axes, p), profile);
       const std::vector<KeyProblem> problems = scenario_problems(scenario, workload, topology);
       if (problems.empty())
         points_[p] = point_of(predictor.quick(scenario, workload));
@@ -196,7 +191,6 @@ class Sweep {
   }
 
   const SweepJob& job_;
-  std::optional<Calibration> calibration_;  // read once: its launches are of every point
   std::vector<SweepPoint> points_;
   std::atomic<std::size_t> done_ = 0;
   std::atomic<double> best_ = 0;

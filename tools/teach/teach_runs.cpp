@@ -7,10 +7,10 @@
 
 #include "sim/base/error.hpp"
 #include "strategies/predict/check_scenario.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 #include "strategies/predict/server_run.hpp"
 #include "strategies/predict/step_average.hpp"
 #include "strategies/predict/step_times.hpp"
-#include "tools/cli/calibrated.hpp"
 #include "tools/teach/teach_network.hpp"
 
 namespace rehearse {
@@ -222,10 +222,8 @@ StepPredictor& Predictors::on(const Topology& topology) {
 
 LessonRun run_lesson(std::string_view toml, const std::string& file,
                      const std::vector<std::string>& sets, Predictors& predictors) {
-  LessonRun run{.loaded = parse_scenario(toml, file, sets)};
-  LoadedScenario& loaded = run.loaded;
-  check_scenario(loaded);
-  loaded.topology = calibrated(loaded.scenario, std::move(loaded.topology));
+  LessonRun run{.loaded = ready(parse_scenario(toml, file, sets))};
+  const LoadedScenario& loaded = run.loaded;
   if (loaded.scenario.parameter_server.servers > 0) {
     const ShapedRoofline cost;
     ServerAnswer answer =

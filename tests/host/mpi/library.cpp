@@ -44,7 +44,7 @@ std::size_t wrong_numbers(const MpiWorld& world, const Case& what, std::uint32_t
         after.push_back(whole.add_compute(rank, Stream::compute, label, {.fixed = 2000_us}, {}));
     whole.add_collective(comm_lane(s), label, collective(what, 2 * s), after);
   }
-  const Expanded split = *expand_within(whole, routing, {.by_library = true}, SIZE_MAX);
+  const Expanded split = split_collectives(whole, routing);
   HostMemory memory(split.program, world.rank());
   const auto me = std::find(what.group.begin(), what.group.end(), world.rank());
   const auto member = static_cast<std::size_t>(me - what.group.begin());

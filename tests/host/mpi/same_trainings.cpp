@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "kernels/mpi/mpi_executor.hpp"
+#include "strategies/collectives/expand.hpp"
 #include "tests/equivalence/training_cases.hpp"
 
 namespace rehearse {
@@ -62,8 +63,7 @@ bool is_same(const MpiWorld& world, const TrainingCase& which, bool by_library) 
   Routing routing{topology};
   const Program program = expand_collectives(step.program(), routing, {.algorithm = "ring"});
   const std::optional<Expanded> whole =
-      by_library ? expand_within(step.program(), routing, {.by_library = true}, SIZE_MAX)
-                 : std::nullopt;
+      by_library ? std::optional{split_collectives(step.program(), routing)} : std::nullopt;
   const Program& own_program = whole ? whole->program : program;
   HostMemory own(own_program, world.rank()), all(program);
   const RankMemory mine = memory_of(own, world.rank()), theirs = memory_of(all, {});

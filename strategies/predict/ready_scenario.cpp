@@ -1,0 +1,41 @@
+// What was measured comes first, then what the scenario itself changes about its machine.
+#include "strategies/predict/ready_scenario.hpp"
+
+#include "sim/scenario/scenario_machine.hpp"
+#include "strategies/predict/check_scenario.hpp"
+
+namespace rehearse {
+
+std::optional<Calibration> profile_of(const Scenario& scenario) {
+  if (scenario.calibration.empty()) return std::nullopt;
+  return load_calibration(scenario.calibration);
+}
+
+Topology machine_of(const Scenario& scenario, Topology topology,
+                    const std::optional<Calibration>& profile) {
+  return machine_for(scenario, profile ? apply(*profile, std::move(topology)) : topology);
+}
+
+Scenario with_launches(Scenario scenario, const std::optional<Calibration>& profile) {
+  return profile ? apply(*profile, std::move(scenario)) : scenario;
+}
+
+LoadedScenario ready(LoadedScenario loaded, const std::optional<Calibration>& profile) {
+  check_scenario(loaded);
+  loaded.topology = machine_of(loaded.scenario, std::move(loaded.topology), profile);
+  loaded.scenario = with_launches(std::move(loaded.scenario), profile);
+  return loaded;
+}
+
+LoadedScenario ready(LoadedScenario loaded) {
+  check_scenario(loaded);  // before a profile is read: its mistakes are the scenario's second
+  return ready(std::move(loaded), profile_of(loaded.scenario));
+}
+
+LoadedScenario ready_scenario(const std::string& file, std::span<const std::string> sets) {
+  return ready(load_scenario(file, sets));
+}
+
+std::string calibration_words(const Scenario& scenario) { return describe(profile_of(scenario)); }
+
+}  // namespace rehearse
