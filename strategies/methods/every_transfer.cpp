@@ -44,6 +44,19 @@ struct Happened {
   LinkId link = no_link;
 };
 
+// Ranks that are early send what they have, and then wait for the others: that is no communication
+// yet. A collective begins when all its ranks are there, as one that is a single flow does.
+void begin_when_all_are_there(const Program& program, std::vector<Happened>& all) {
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const auto id = static_cast<OpId>(i);
+    if (program[id].kind != WorkKind::collective) continue;
+    Happened& op = all[i];
+    for (const OpId input : program.after(id))
+      op.begin = std::max(op.begin, all[index(input)].end);
+    op.begin = std::min(op.begin, op.end);
+  }
+}
+
 std::vector<Happened> happened(const WholeStep& whole, const Timeline& run) {
   std::vector<Happened> all(whole.step.program.size());
   for (std::size_t i = 0; i < run.spans.size(); ++i) {
@@ -59,6 +72,7 @@ std::vector<Happened> happened(const WholeStep& whole, const Timeline& run) {
     op.lost = contention.lost;
     op.link = contention.link;
   }
+  begin_when_all_are_there(whole.step.program, all);
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include "sim/base/error.hpp"
 #include "sim/engine/shaped_roofline.hpp"
 #include "strategies/collectives/algorithms.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 #include "strategies/predict/server_run.hpp"
 #include "tests/equivalence/lossless_rows.hpp"
 #include "tests/equivalence/server_cases.hpp"
@@ -144,6 +145,24 @@ std::vector<TrainingCase> all_cases() {
 }
 INSTANTIATE_TEST_SUITE_P(All, SameProgram, testing::ValuesIn(all_cases()),
                          [](const auto& which) { return which.param.name; });
+
+// Keys that once were predicted in one way and run in another, or refused by the one only.
+TEST(SameProgram, KeysOfAScenarioCountForBoth) {
+  const std::vector<std::string> keys[] = {{"zero_stage=1", "all_gather=halving_doubling"},
+                                           {"zero_stage=1", "all_reduce=tree"},
+                                           {"nodes=2", "bucket_size=40KB"},
+                                           {"nodes=8", "bucket_size=70KB"}};
+  for (const std::vector<std::string>& sets : keys) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(sets, " ")));
+    const LoadedScenario loaded =
+        ready_scenario(REHEARSE_SOURCE_DIR "/scenarios/mlp-on-cpus.toml", sets);
+    const TrainingNumbers numbers = default_numbers(loaded.scenario);
+    const Answer wanted = predicted(loaded);
+    EXPECT_EQ(wanted.refusal, "");
+    EXPECT_EQ(executed(loaded, HostCompute::paced, numbers), wanted) << "paced";
+    EXPECT_EQ(executed(loaded, HostCompute::calls, numbers), wanted) << "real";
+  }
+}
 
 }  // namespace
 }  // namespace rehearse
