@@ -135,6 +135,7 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
     throw InputError(fmt::format("algorithm '{}' cannot do this {}: {}", algorithm.name,
                                  to_string(shape_.kind), *refusal));
   plan_ = algorithm.plan(shape_, routing);
+  plan_.pattern.protocols = topology_.protocols;
   Paths& paths = paths_.emplace(connections_of(plan_.pattern), routing);
   if (topology_.library.one_at_a_time)
     await_messages(plan_.pattern, paths);
