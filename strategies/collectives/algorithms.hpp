@@ -47,6 +47,7 @@ struct CollectivePlan {
   std::function<std::size_t(std::size_t pieces)> rounds = [](std::size_t) {
     return std::size_t{0};
   };
+  std::size_t transfers = 1;  // of one hop at most, where there are no rounds
   std::function<void(Emission&, const CollectiveBuffers&, std::size_t pieces, std::size_t rounds)>
       emit;
   /// Sizes with the same key take the same time: the longest chunk that travels.
@@ -63,6 +64,8 @@ struct Algorithm {
   Refusal (*refusal)(const CollectiveShape&, const Topology&);
   CollectivePlan (*plan)(const CollectiveShape&, Routing&);  // of what it does not refuse
   bool simple_only = false;  // it speaks the protocol "simple" only, as NCCL's NVLS and CollNet do
+  /// Why `auto` passes it by where a library chooses; empty: the library has none such.
+  std::string_view passed_by = "";
 };
 
 std::span<const Algorithm> algorithms();

@@ -218,7 +218,8 @@ Program CollectiveRehearsal::program(Bytes size, std::uint16_t protocol) const {
 }
 
 std::uint64_t CollectiveRehearsal::most_transfers(Bytes size) const {
-  return fold_->kept().size() * std::max<std::uint64_t>(1, plan_.rounds(pieces(size, UINT16_MAX)));
+  return fold_->kept().size() *
+         std::max<std::uint64_t>(plan_.transfers, plan_.rounds(pieces(size, UINT16_MAX)));
 }
 
 std::vector<double> CollectiveRehearsal::carried(Bytes size, std::uint16_t protocol) const {
