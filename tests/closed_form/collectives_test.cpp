@@ -126,6 +126,20 @@ TEST(HalvingDoubling, PowersOfTwo) {
   }
 }
 
+TEST(Bruck, GathersInLogStepsForAnyNumberOfRanks) {
+  const Bytes chunk{1'000'004};
+  for (std::int64_t n = 2; n <= 33; ++n) {
+    Time expected;
+    for (std::int64_t have = 1; have < n; have *= 2)
+      expected += 4_us + Time::round(std::min(have, n - have) * chunk / cable.bandwidth);
+    for (const Detail detail : {Detail::folded, Detail::transfers})
+      EXPECT_EQ(time_of("bruck", CollectiveKind::all_gather,
+                        star(static_cast<std::size_t>(n), cable), n * chunk, detail),
+                expected)
+          << "sum over k of (alpha + min(2^k, n - 2^k) S / (n beta)), n = " << n;
+  }
+}
+
 TEST(InSwitch, SendsOnePlusOneNthOfTheData) {
   const Topology machine = star(8, cable, true);
   const Bytes size = 1_GiB;
