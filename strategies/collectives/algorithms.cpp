@@ -21,6 +21,7 @@ static std::vector<Algorithm> all_algorithms() {
   extern Algorithm by_tree();  add(by_tree());
   extern Algorithm by_halving_doubling();  add(by_halving_doubling());
   extern Algorithm by_bruck();  add(by_bruck());
+  extern Algorithm by_pat();  add(by_pat());
   extern Algorithm by_hierarchical();  add(by_hierarchical());
   extern Algorithm by_hierarchical_tree();  add(by_hierarchical_tree());
   extern Algorithm by_hierarchical_halving_doubling();  add(by_hierarchical_halving_doubling());
