@@ -1,8 +1,10 @@
-// The table of algorithms: what each is called, which collectives it can do on which machine, and
-// how it becomes a pattern and its transfers. To add one, write its file and add a line here.
+// What an algorithm says of itself: what it is called, which collectives it can do on which
+// machine, and how it becomes a pattern and its transfers. To add one, write its file and add its
+// line to the table in algorithms.cpp.
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,20 +44,28 @@ struct CollectivePlan {
   bool paced = false;  // its hops get equal shares of their links (pace.hpp)
   /// How many rounds alike a collective in `pieces` has: ring steps, or pieces of a pipeline. 0:
   /// its steps differ from each other.
-  std::function<std::size_t(std::size_t pieces)> rounds;
+  std::function<std::size_t(std::size_t pieces)> rounds = [](std::size_t) {
+    return std::size_t{0};
+  };
+  std::size_t transfers = 1;  // of one hop at most, where there are no rounds
   std::function<void(Emission&, const CollectiveBuffers&, std::size_t pieces, std::size_t rounds)>
       emit;
   /// Sizes with the same key take the same time: the longest chunk that travels.
-  std::function<std::int64_t(Bytes)> key;
+  std::function<std::int64_t(Bytes)> key = [](Bytes size) { return size.count(); };
 };
+
+/// Why not, in words; nothing where there is no reason.
+using Refusal = std::optional<std::string>;
+Refusal refuse_all_but(std::initializer_list<CollectiveKind> done, CollectiveKind asked);
 
 struct Algorithm {
   std::string_view name;
   std::string_view summary;
-  /// Why it cannot do this, in words; nothing when it can.
-  std::optional<std::string> (*refusal)(const CollectiveShape&, const Topology&);
-  CollectivePlan (*plan)(const CollectiveShape&, Routing&);
+  Refusal (*refusal)(const CollectiveShape&, const Topology&);
+  CollectivePlan (*plan)(const CollectiveShape&, Routing&);  // of what it does not refuse
   bool simple_only = false;  // it speaks the protocol "simple" only, as NCCL's NVLS and CollNet do
+  /// Why `auto` passes it by where a library chooses; empty: the library has none such.
+  std::string_view passed_by = "";
 };
 
 std::span<const Algorithm> algorithms();

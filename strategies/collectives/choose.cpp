@@ -58,7 +58,9 @@ CollectiveChooser::CollectiveChooser(const CollectiveShape& shape, Routing& rout
     if (const auto refusal = how.refusal(shape, topology_))
       left_out_.push_back({how.name, *refusal});
     else if (!library_has(topology_.library, how.name))
-      left_out_.push_back({how.name, topology_.library.name + " has none such; ask by name"});
+      left_out_.push_back({how.name, how.passed_by.empty()
+                                         ? topology_.library.name + " has none such; ask by name"
+                                         : std::string(how.passed_by)});
     else
       tried.push_back(&how);
   }

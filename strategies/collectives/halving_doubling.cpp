@@ -9,8 +9,12 @@
 // + 2 (alpha + S/beta). Rabenseifner (2004); Thakur, Rabenseifner and Gropp (2005).
 #include "strategies/collectives/halving_doubling.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+
+#include "strategies/collectives/algorithms.hpp"
 
 namespace rehearse {
 
@@ -164,6 +168,41 @@ std::uint8_t declare_halving(Pattern& pattern, Halving& halving, HalvingPart par
 void emit_halving(Emission& out, std::span<const Halving> all, std::span<const Slice> data,
                   HalvingPart part) {
   HalvingExchange(out, all, data, part).run();
+}
+
+namespace {
+
+CollectivePlan plan_halving(const CollectiveShape& shape, Routing&) {
+  CollectivePlan plan;
+  Halving halving{.ranks = shape.group};
+  const HalvingPart part = shape.kind == CollectiveKind::reduce_scatter
+                               ? HalvingPart::reduce_scatter
+                           : shape.kind == CollectiveKind::all_gather ? HalvingPart::all_gather
+                                                                      : HalvingPart::all_reduce;
+  declare_halving(plan.pattern, halving, part, {}, Connection{});
+  plan.emit = [halving = std::move(halving), part](Emission& out, const CollectiveBuffers& buffers,
+                                                   std::size_t, std::size_t) {
+    emit_halving(out, {&halving, 1}, {&buffers.data, 1}, part);
+  };
+  return plan;
+}
+
+Refusal halving_refusal(const CollectiveShape& shape, const Topology&) {
+  if (shape.kind == CollectiveKind::all_reduce) return std::nullopt;
+  if (const auto refusal =
+          refuse_all_but({CollectiveKind::reduce_scatter, CollectiveKind::all_gather}, shape.kind))
+    return refusal;
+  if (!std::has_single_bit(shape.group.size()))
+    return fmt::format("for {} it needs a power of two ranks, not {}", to_string(shape.kind),
+                       shape.group.size());
+  return std::nullopt;
+}
+
+}  // namespace
+
+Algorithm by_halving_doubling() {
+  return {"halving_doubling", "exchange with partners at distance 1, 2, 4, …; log2 steps",
+          halving_refusal, plan_halving};
 }
 
 }  // namespace rehearse

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "strategies/collectives/blocks.hpp"
 #include "strategies/collectives/halving_doubling.hpp"
@@ -28,11 +27,13 @@ namespace rehearse {
 
 namespace {
 
-/// Groups of one level that work side by side, and the slice each works on: a chunk of a chunk of
-/// the data, cut by the levels below.
+/// Which slice each group works on: a chunk of a chunk of the data, as (parts, part) pairs.
+using Cuts = std::vector<std::vector<std::size_t>>;
+
+/// Groups of one level that work side by side on what the levels below have cut.
 struct Level {
   std::vector<std::vector<Rank>> groups;
-  std::vector<std::vector<std::size_t>> cuts;  // per group: (parts, part) pairs, flattened
+  Cuts cuts;  // by group
 };
 
 Slice slice_of(Slice data, std::span<const std::size_t> cuts) {
@@ -46,9 +47,9 @@ std::vector<RingData> ring_data(std::span<const Slice> slices) {
   return data;
 }
 
-std::vector<Slice> slices_of(const Level& level, Slice data) {
+std::vector<Slice> slices_of(const Cuts& all, Slice data) {
   std::vector<Slice> slices;
-  for (const auto& cuts : level.cuts) slices.push_back(slice_of(data, cuts));
+  for (const auto& cuts : all) slices.push_back(slice_of(data, cuts));
   return slices;
 }
 
@@ -101,14 +102,14 @@ std::vector<std::uint32_t> counted(std::size_t n) {
 
 /// A level reduced, or gathered, by rings or by a switch.
 struct LowStage {
-  const Level* level;
+  Cuts cuts;
   bool reduces;
   std::vector<Ring> rings;
   std::vector<SwitchGroup> switches;
 
-  LowStage(Pattern& pattern, const Level& of, LowLevels how, bool reducing, LaneTag on)
-      : level{&of}, reduces{reducing} {
-    for (const std::vector<Rank>& group : level->groups) {
+  LowStage(Pattern& pattern, const Level& level, LowLevels how, bool reducing, LaneTag on)
+      : cuts{level.cuts}, reduces{reducing} {
+    for (const std::vector<Rank>& group : level.groups) {
       if (how == LowLevels::in_switch) {
         switches.push_back({.ranks = group, .owns = counted(group.size())});
         declare_switch(pattern, switches.back(),
@@ -121,7 +122,7 @@ struct LowStage {
   }
 
   void emit(Emission& out, Slice data, std::size_t pieces) const {
-    const std::vector<Slice> slices = slices_of(*level, data);
+    const std::vector<Slice> slices = slices_of(cuts, data);
     if (!rings.empty())
       return emit_ring(out, rings, ring_data(slices),
                        reduces ? RingPart::reduce_scatter : RingPart::all_gather);
@@ -131,7 +132,7 @@ struct LowStage {
 
 /// The topmost level, all-reduced by whichever algorithm.
 struct TopStage {
-  const Level* level;
+  Cuts cuts;
   std::vector<Ring> rings;
   std::vector<Tree> trees;  // two per group and way
   std::size_t ways;         // NICs of each rank, which split its data
@@ -139,9 +140,9 @@ struct TopStage {
   std::vector<SwitchGroup> switches;
   std::uint8_t next_stage;
 
-  TopStage(Pattern& pattern, const Level& of, TopLevel how, LaneTag on, std::size_t nics)
-      : level{&of}, ways{nics}, next_stage{static_cast<std::uint8_t>(on.stage + 1)} {
-    for (const std::vector<Rank>& group : level->groups) {
+  TopStage(Pattern& pattern, const Level& level, TopLevel how, LaneTag on, std::size_t nics)
+      : cuts{level.cuts}, ways{nics}, next_stage{static_cast<std::uint8_t>(on.stage + 1)} {
+    for (const std::vector<Rank>& group : level.groups) {
       switch (how) {
         case TopLevel::ring:
           rings.push_back({.order = group, .owns = counted(group.size())});
@@ -179,7 +180,7 @@ struct TopStage {
 
   void emit(Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
             std::size_t rounds) const {
-    const std::vector<Slice> slices = slices_of(*level, buffers.data);
+    const std::vector<Slice> slices = slices_of(cuts, buffers.data);
     if (!rings.empty())
       return emit_ring(out, rings, ring_data(slices), RingPart::all_reduce, rounds);
     if (!halvings.empty()) return emit_halving(out, halvings, slices, HalvingPart::all_reduce);
@@ -193,10 +194,16 @@ struct TopStage {
 };
 
 struct Stages {
-  std::vector<Level> levels;
   std::vector<LowStage> reduce;
-  std::vector<TopStage> top;  // one
+  TopStage top;
   std::vector<LowStage> gather;
+
+  void emit(Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
+            std::size_t rounds) const {
+    for (const LowStage& each : reduce) each.emit(out, buffers.data, pieces);
+    top.emit(out, buffers, pieces, rounds);
+    for (const LowStage& each : gather) each.emit(out, buffers.data, pieces);
+  }
 
   // Piece after piece, each through all levels: they work on different ones at the same time.
   void emit_pipelined(Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
@@ -207,7 +214,7 @@ struct Stages {
       CollectiveBuffers part = buffers;
       part.data = Cut(buffers.data, pieces)[piece];
       for (const LowStage& each : reduce) each.emit(out, part.data, 1);
-      top.front().emit(out, part, 1, 1);
+      top.emit(out, part, 1, 1);
       for (const LowStage& each : gather) each.emit(out, part.data, 1);
     }
     if (rounds < pieces) out.note_rounds(first, rounds);
@@ -222,8 +229,8 @@ bool equally_long(const std::vector<std::vector<Rank>>& blocks) {
 
 }  // namespace
 
-std::optional<std::string> hierarchy_refusal(const CollectiveShape& shape, const Topology& topology,
-                                             const Hierarchy& hierarchy) {
+Refusal hierarchy_refusal(const CollectiveShape& shape, const Topology& topology,
+                          const Hierarchy& hierarchy) {
   if (shape.kind != CollectiveKind::all_reduce) return "it does all_reduce only";
   const auto nodes = blocks_by_node(topology, shape.group);
   if (nodes.size() < 2) return "all ranks are in one node";
@@ -241,52 +248,82 @@ std::optional<std::string> hierarchy_refusal(const CollectiveShape& shape, const
 CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
                                  const Hierarchy& hierarchy) {
   CollectivePlan plan;
-  plan.pattern.protocols = routing.topology().protocols;
-  auto stages = std::make_shared<Stages>();
-  stages->levels = levels_of(shape, routing.topology(), hierarchy.levels);
-  const std::size_t low = stages->levels.size() - 1;
+  const std::vector<Level> levels = levels_of(shape, routing.topology(), hierarchy.levels);
+  const std::size_t low = levels.size() - 1;
   const auto how = [&](std::size_t l) { return l == 0 ? hierarchy.low : LowLevels::ring; };
   // Stages that run at the same time need lanes of their own; a tree's hops take up to 14.
   const bool pipelined = hierarchy.low == LowLevels::in_switch;
   const std::size_t ways = std::max<std::size_t>(
-      1, useful_channels(routing, shape.group) / stages->levels[0].groups.front().size());
+      1, useful_channels(routing, shape.group) / levels[0].groups.front().size());
   plan.pattern.pipelined = pipelined;
   std::uint8_t stage = 0;
   const auto lanes = [&] {
     const auto lane = static_cast<std::uint16_t>(pipelined ? 16 * ways * stage : 0);
     return LaneTag{.lane = lane, .tag = stage, .twin = lane, .stage = stage};
   };
+  std::vector<LowStage> reduce, gather;
   for (std::size_t l = 0; l < low; ++l, ++stage)
-    stages->reduce.emplace_back(plan.pattern, stages->levels[l], how(l), true, lanes());
-  stages->top.emplace_back(plan.pattern, stages->levels[low], hierarchy.top, lanes(), ways);
-  stage = stages->top.front().next_stage;
+    reduce.emplace_back(plan.pattern, levels[l], how(l), true, lanes());
+  TopStage top(plan.pattern, levels[low], hierarchy.top, lanes(), ways);
+  stage = top.next_stage;
   for (std::size_t l = low; l-- > 0; ++stage)
-    stages->gather.emplace_back(plan.pattern, stages->levels[l], how(l), false, lanes());
+    gather.emplace_back(plan.pattern, levels[l], how(l), false, lanes());
 
-  const auto groups = static_cast<double>(stages->levels[low].groups.front().size());
+  const std::size_t columns = levels[low].groups.size(), n = levels[low].groups.front().size();
   if (hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch)
-    plan.pipeline = {2 * static_cast<std::size_t>(std::ceil(std::log2(groups))),
-                     2 * ways * stages->levels[low].groups.size()};
+    plan.pipeline = {2 * static_cast<std::size_t>(std::ceil(std::log2(static_cast<double>(n)))),
+                     2 * ways * columns};
   if (pipelined) {
     plan.pipeline.depth += 2;
-    plan.pipeline.chunks = chunks_in_switch * stages->levels[low].groups.size();
+    plan.pipeline.chunks = chunks_in_switch * columns;
     plan.pipeline.is_fixed = true;
   }
   plan.paced = hierarchy.top == TopLevel::tree || hierarchy.low == LowLevels::in_switch;
-  plan.rounds = [top = hierarchy.top,
-                 n = stages->levels[low].groups.front().size()](std::size_t pieces) {
-    if (top == TopLevel::tree) return pieces;
-    return top == TopLevel::ring ? 2 * (n - 1) : 0;
+  plan.rounds = [how_top = hierarchy.top, n](std::size_t pieces) {
+    if (how_top == TopLevel::tree) return pieces;
+    return how_top == TopLevel::ring ? 2 * (n - 1) : 0;
   };
-  plan.key = [](Bytes size) { return size.count(); };
-  plan.emit = [stages, pipelined](Emission& out, const CollectiveBuffers& buffers,
-                                  std::size_t pieces, std::size_t rounds) {
-    if (pipelined) return stages->emit_pipelined(out, buffers, pieces, rounds);
-    for (const LowStage& each : stages->reduce) each.emit(out, buffers.data, pieces);
-    stages->top.front().emit(out, buffers, pieces, rounds);
-    for (const LowStage& each : stages->gather) each.emit(out, buffers.data, pieces);
+  plan.emit = [stages = Stages{std::move(reduce), std::move(top), std::move(gather)}, pipelined](
+                  Emission& out, const CollectiveBuffers& buffers, std::size_t pieces,
+                  std::size_t rounds) {
+    if (pipelined) return stages.emit_pipelined(out, buffers, pieces, rounds);
+    stages.emit(out, buffers, pieces, rounds);
   };
   return plan;
+}
+
+namespace {
+
+template <std::size_t levels>
+Refusal levels_refusal(const CollectiveShape& shape, const Topology& topology) {
+  return hierarchy_refusal(shape, topology, {levels, {}, {}});
+}
+
+template <std::size_t levels, TopLevel top>
+CollectivePlan plan_levels(const CollectiveShape& shape, Routing& routing) {
+  return plan_hierarchical(shape, routing, {levels, top, LowLevels::ring});
+}
+
+}  // namespace
+
+Algorithm by_hierarchical() {
+  return {"hierarchical", "rings inside nodes, a ring between them", levels_refusal<2>,
+          plan_levels<2, TopLevel::ring>};
+}
+
+Algorithm by_hierarchical_tree() {
+  return {"hierarchical_tree", "rings inside nodes, two trees between them", levels_refusal<2>,
+          plan_levels<2, TopLevel::tree>};
+}
+
+Algorithm by_hierarchical_halving_doubling() {
+  return {"hierarchical_halving_doubling", "rings inside nodes, halving-doubling between them",
+          levels_refusal<2>, plan_levels<2, TopLevel::halving_doubling>};
+}
+
+Algorithm by_hierarchical_3() {
+  return {"hierarchical_3", "rings inside nodes, inside racks, between racks", levels_refusal<3>,
+          plan_levels<3, TopLevel::ring>};
 }
 
 }  // namespace rehearse

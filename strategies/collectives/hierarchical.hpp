@@ -16,8 +16,8 @@ struct Hierarchy {
 };
 
 /// Why the group does not divide into such levels; nothing when it does.
-std::optional<std::string> hierarchy_refusal(const CollectiveShape& shape, const Topology& topology,
-                                             const Hierarchy& hierarchy);
+Refusal hierarchy_refusal(const CollectiveShape& shape, const Topology& topology,
+                          const Hierarchy& hierarchy);
 CollectivePlan plan_hierarchical(const CollectiveShape& shape, Routing& routing,
                                  const Hierarchy& hierarchy);
 

@@ -37,18 +37,18 @@ void declare_switch(Pattern& pattern, SwitchGroup& group, SwitchPart part, LaneT
 namespace {
 
 /// A position of a group of which one hop or both are kept.
-struct Seat {
+struct SwitchSeat {
   Slice chunk;
   Bytes longest;  // chunk of all groups
   HopId gather = no_hop, spread = no_hop;
 };
 
-std::vector<Seat> seats_of(const Emission& out, std::span<const SwitchGroup> groups,
-                           std::span<const Slice> data) {
+std::vector<SwitchSeat> seats_of(const Emission& out, std::span<const SwitchGroup> groups,
+                                 std::span<const Slice> data) {
   ASSERT(data.size() == groups.size());
   Bytes longest;
   for (const Slice& each : data) longest = std::max(longest, each.size);
-  std::vector<Seat> seats;
+  std::vector<SwitchSeat> seats;
   const auto kept = [&](std::span<const HopId> hops, std::size_t p) {
     return p < hops.size() && hops[p] != no_hop && out.keeps(hops[p]) ? hops[p] : no_hop;
   };
@@ -71,7 +71,7 @@ void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<c
                  std::size_t pieces) {
   const std::uint32_t gather = out.name("switch_reduce"), spread = out.name("multicast");
   std::vector<OpId> last(out.kept().size(), no_op);
-  const auto emit = [&](HopId hop, const Seat& seat, std::size_t piece, std::uint32_t name) {
+  const auto emit = [&](HopId hop, const SwitchSeat& seat, std::size_t piece, std::uint32_t name) {
     std::vector<OpId> inputs;
     const HopId before = out.follows(hop)[0];
     if (before != no_hop)
@@ -83,13 +83,30 @@ void emit_switch(Emission& out, std::span<const SwitchGroup> groups, std::span<c
     last[out.place(hop)] = out.send(hop, {slice, slice, Combine::overwrite, longest}, inputs, name,
                                     static_cast<std::uint32_t>(piece));
   };
-  const std::vector<Seat> seats = seats_of(out, groups, data);
+  const std::vector<SwitchSeat> seats = seats_of(out, groups, data);
   for (std::size_t piece = 0; piece < pieces; ++piece)
-    for (const Seat& seat : seats) {
+    for (const SwitchSeat& seat : seats) {
       if (seat.gather != no_hop) emit(seat.gather, seat, piece, gather);
       if (seat.spread != no_hop) emit(seat.spread, seat, piece, spread);
     }
   out.end_stage(last);
+}
+
+bool share_reducing_switch(const Topology& topology, std::span<const std::vector<Rank>> groups) {
+  std::vector<std::vector<DeviceId>> switches(topology.devices().size());
+  for (const Link& link : topology.links())
+    if (topology[link.target].reduces) switches[index(link.source)].push_back(link.target);
+  const auto reaches = [&](Rank rank, DeviceId device) {
+    const auto& near = switches[index(topology.device_of(rank))];
+    return std::find(near.begin(), near.end(), device) != near.end();
+  };
+  return std::all_of(groups.begin(), groups.end(), [&](const std::vector<Rank>& group) {
+    const auto& near = switches[index(topology.device_of(group.front()))];
+    return std::any_of(near.begin(), near.end(), [&](DeviceId device) {
+      return std::all_of(group.begin(), group.end(),
+                         [&](Rank rank) { return reaches(rank, device); });
+    });
+  });
 }
 
 }  // namespace rehearse

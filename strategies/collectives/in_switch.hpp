@@ -21,6 +21,9 @@ enum class SwitchPart : std::uint8_t { all_reduce, reduce_scatter, all_gather };
 /// nvlsChunkSize).
 inline constexpr std::size_t chunks_in_switch = 4;
 
+/// Whether the ranks of each group hang on one switch that reduces.
+bool share_reducing_switch(const Topology& topology, std::span<const std::vector<Rank>> groups);
+
 /// Adds what `part` needs, on two lanes from `on.lane` on.
 void declare_switch(Pattern& pattern, SwitchGroup& group, SwitchPart part, LaneTag on,
                     const Connection& like);

@@ -7,6 +7,10 @@
 // NCCL starts all of them in one group; the links decide. A rank's own block is copied in no time.
 #include "strategies/collectives/pairwise.hpp"
 
+#include <algorithm>
+
+#include "strategies/collectives/algorithms.hpp"
+
 namespace rehearse {
 
 void declare_pairwise(Pattern& pattern, Pairwise& pairs, std::size_t peers, std::size_t lanes,
@@ -55,6 +59,36 @@ void emit_all_to_all(Emission& out, const Pairwise& pairs, Slice data, Slice res
 
 void emit_send_recv(Emission& out, const Pairwise& pairs, Slice data, Slice result) {
   emit(out, pairs, data, result, true);
+}
+
+namespace {
+
+CollectivePlan plan_pairwise(const CollectiveShape& shape, Routing&) {
+  CollectivePlan plan;
+  constexpr std::size_t lanes = 1024;  // sends that one rank has under way at most
+  Pairwise pairs{shape.group, 0, {}};
+  const bool all = shape.kind == CollectiveKind::all_to_all;
+  const std::size_t others = shape.group.size() - 1;
+  declare_pairwise(plan.pattern, pairs, all ? others : std::min<std::size_t>(others, 1), lanes,
+                   Connection{});
+  plan.emit = [pairs = std::move(pairs), all](Emission& out, const CollectiveBuffers& buffers,
+                                              std::size_t, std::size_t) {
+    if (all)
+      emit_all_to_all(out, pairs, buffers.data, buffers.result);
+    else
+      emit_send_recv(out, pairs, buffers.data, buffers.result);
+  };
+  return plan;
+}
+
+Refusal pairwise_refusal(const CollectiveShape& shape, const Topology&) {
+  return refuse_all_but({CollectiveKind::all_to_all, CollectiveKind::send_recv}, shape.kind);
+}
+
+}  // namespace
+
+Algorithm by_pairwise() {
+  return {"pairwise", "everybody sends to everybody at once", pairwise_refusal, plan_pairwise};
 }
 
 }  // namespace rehearse

@@ -135,6 +135,7 @@ CollectiveRehearsal::CollectiveRehearsal(const Algorithm& algorithm, CollectiveS
     throw InputError(fmt::format("algorithm '{}' cannot do this {}: {}", algorithm.name,
                                  to_string(shape_.kind), *refusal));
   plan_ = algorithm.plan(shape_, routing);
+  plan_.pattern.protocols = topology_.protocols;
   Paths& paths = paths_.emplace(connections_of(plan_.pattern), routing);
   if (topology_.library.one_at_a_time)
     await_messages(plan_.pattern, paths);
@@ -217,7 +218,8 @@ Program CollectiveRehearsal::program(Bytes size, std::uint16_t protocol) const {
 }
 
 std::uint64_t CollectiveRehearsal::most_transfers(Bytes size) const {
-  return fold_->kept().size() * std::max<std::uint64_t>(1, plan_.rounds(pieces(size, UINT16_MAX)));
+  return fold_->kept().size() *
+         std::max<std::uint64_t>(plan_.transfers, plan_.rounds(pieces(size, UINT16_MAX)));
 }
 
 std::vector<double> CollectiveRehearsal::carried(Bytes size, std::uint16_t protocol) const {

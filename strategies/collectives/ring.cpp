@@ -14,6 +14,11 @@
 #include <deque>
 #include <utility>
 
+#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/blocks.hpp"
+#include "strategies/collectives/channels.hpp"
+#include "strategies/collectives/ring_order.hpp"
+
 namespace rehearse {
 
 namespace {
@@ -182,6 +187,99 @@ void emit_chain(Emission& out, std::span<const Ring> chains, std::span<const Sli
   }
   out.end_stage(last);
   if (rounds < chunks) out.note_rounds(first, rounds);
+}
+
+namespace {
+
+LaneTag channel_lane(std::size_t channel) {
+  const auto lane = static_cast<std::uint16_t>(channel);
+  return {lane, 0, lane};
+}
+
+// The part of the data that belongs to a rank is that of its place in the group, whatever its place
+// in the ring.
+std::vector<std::uint32_t> owned_parts(const CollectiveShape& shape, std::span<const Rank> order) {
+  const Rank highest = *std::max_element(shape.group.begin(), shape.group.end());
+  std::vector<std::uint32_t> place(index(highest) + 1);
+  for (std::size_t p = 0; p < shape.group.size(); ++p)
+    place[index(shape.group[p])] = static_cast<std::uint32_t>(p);
+  std::vector<std::uint32_t> owns;
+  for (const Rank rank : order) owns.push_back(place[index(rank)]);
+  return owns;
+}
+
+// A chain that starts (broadcast) or ends (reduce) at the root: the ring cut open there.
+std::vector<Rank> cut_open(std::vector<Rank> order, Rank root, bool starts) {
+  const auto at = std::find(order.begin(), order.end(), root);
+  std::rotate(order.begin(), starts ? at : at + 1, order.end());
+  return order;
+}
+
+CollectivePlan plan_chain(const CollectiveShape& shape, Routing& routing) {
+  CollectivePlan plan;
+  const bool spreads = shape.kind == CollectiveKind::broadcast;
+  std::vector<Ring> chains;
+  const auto orders = ring_orders(routing, shape.group, shape.channels);
+  const std::size_t width = blocks_by_node(routing.topology(), shape.group).front().size();
+  for (std::size_t c = 0; c < orders.size(); ++c) {
+    chains.push_back({cut_open(orders[c], shape.group[shape.root], spreads), {}, {}});
+    declare_chain(plan.pattern, chains.back(), channel_lane(c), connection_like(c, width));
+  }
+  plan.paced = true;
+  plan.pipeline = {shape.group.size() - 1, orders.size(), 2};
+  plan.rounds = [](std::size_t pieces) { return pieces; };
+  plan.emit = [chains = std::move(chains), spreads](Emission& out, const CollectiveBuffers& buffers,
+                                                    std::size_t pieces, std::size_t rounds) {
+    emit_chain(out, chains, shares_of(buffers.data, chains.size()),
+               spreads ? Combine::overwrite : Combine::sum, pieces, rounds);
+  };
+  return plan;
+}
+
+RingPart ring_part(CollectiveKind kind) {
+  if (kind == CollectiveKind::reduce_scatter) return RingPart::reduce_scatter;
+  if (kind == CollectiveKind::all_gather) return RingPart::all_gather;
+  return RingPart::all_reduce;
+}
+
+CollectivePlan plan_ring(const CollectiveShape& shape, Routing& routing) {
+  if (shape.kind == CollectiveKind::broadcast || shape.kind == CollectiveKind::reduce)
+    return plan_chain(shape, routing);
+  CollectivePlan plan;
+  std::vector<Ring> rings;
+  const auto orders = ring_orders(routing, shape.group, shape.channels);
+  const std::size_t channels = orders.size(), n = shape.group.size();
+  const std::size_t width = blocks_by_node(routing.topology(), shape.group).front().size();
+  for (std::size_t c = 0; c < channels; ++c) {
+    rings.push_back({orders[c], owned_parts(shape, orders[c]), {}});
+    declare_ring(plan.pattern, rings.back(), channel_lane(c), connection_like(c, width));
+  }
+  plan.paced = true;
+  plan.pipeline.shares = channels;
+  const RingPart part = ring_part(shape.kind);
+  plan.rounds = [n, part](std::size_t) { return (part == RingPart::all_reduce ? 2 : 1) * (n - 1); };
+  plan.key = [n](Bytes size) { return Cut({{}, {}, size}, n).longest().count(); };
+  plan.emit = [rings = std::move(rings), part](Emission& out, const CollectiveBuffers& buffers,
+                                               std::size_t, std::size_t rounds) {
+    std::vector<RingData> data;
+    for (std::size_t c = 0; c < rings.size(); ++c) data.push_back({buffers.data, c, rings.size()});
+    emit_ring(out, rings, data, part, rounds);
+  };
+  return plan;
+}
+
+Refusal ring_refusal(const CollectiveShape& shape, const Topology&) {
+  return refuse_all_but(
+      {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather,
+       CollectiveKind::broadcast, CollectiveKind::reduce},
+      shape.kind);
+}
+
+}  // namespace
+
+Algorithm by_ring() {
+  return {"ring", "chunks go round a ring; bandwidth-optimal, latency grows with ranks",
+          ring_refusal, plan_ring};
 }
 
 }  // namespace rehearse

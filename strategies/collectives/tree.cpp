@@ -3,6 +3,11 @@
 
 #include <algorithm>
 
+#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/blocks.hpp"
+#include "strategies/collectives/channels.hpp"
+#include "strategies/collectives/ring_order.hpp"
+
 namespace rehearse {
 
 namespace {
@@ -192,6 +197,147 @@ void emit_tree(Emission& out, std::span<const Tree> trees, std::span<const TreeD
   }
   out.end_stage(last);
   if (rounds < chunks) out.note_rounds(first, rounds);
+}
+
+namespace {
+
+std::vector<TreePlace> chain_of(std::size_t n) {
+  std::vector<TreePlace> places(n);
+  for (std::uint32_t p = 1; p < n; ++p) {
+    places[p].parent = p - 1;
+    places[p - 1].children = {p};
+  }
+  return places;
+}
+
+/// Two trees over a group of equal nodes: small trees inside the nodes, joined by one between them.
+/// The second runs through each node the other way round, so that its head is another rank.
+/// `places` are those of a node's ranks in the order of the small tree. NCCL has chains inside
+/// nodes.
+std::vector<Tree> trees_over(const std::vector<std::vector<Rank>>& nodes,
+                             std::span<const TreePlace> inner,
+                             std::span<const std::size_t> places) {
+  const std::size_t width = nodes.front().size();
+  const TreePair outer = double_binary_tree(nodes.size());
+  Tree first{.ranks = {}, .places = nested_tree(outer.first, inner)};
+  Tree second{.ranks = {}, .places = nested_tree(outer.second, inner)};
+  for (const std::vector<Rank>& node : nodes)
+    for (std::size_t i = 0; i < width; ++i) {
+      first.ranks.push_back(node[places[i]]);
+      second.ranks.push_back(node[places[width - 1 - i]]);
+    }
+  return {std::move(first), std::move(second)};
+}
+
+/// In which order a channel's chain goes through the ranks of a node: as its ring does, turned by
+/// the channel so that heads, and with them NICs, are others.
+std::vector<std::vector<std::size_t>> chain_orders(Routing& routing, std::span<const Rank> node,
+                                                   std::size_t channels) {
+  const std::vector<std::vector<Rank>> rings = ring_orders(routing, node, 0);
+  if (channels == 0)
+    channels = std::max<std::size_t>(rings.size(), std::min<std::size_t>(8, node.size()));
+  const std::size_t apart = std::max<std::size_t>(1, node.size() / channels);
+  std::vector<std::vector<std::size_t>> orders;
+  for (std::size_t c = 0; c < channels; ++c) {
+    std::vector<std::size_t>& order = orders.emplace_back();
+    const std::vector<Rank>& ring = rings[c % rings.size()];
+    for (std::size_t i = 0; i < node.size(); ++i)
+      order.push_back(static_cast<std::size_t>(
+          std::find(node.begin(), node.end(), ring[(i + c * apart) % node.size()]) - node.begin()));
+  }
+  return orders;
+}
+
+std::vector<Tree> flat_trees(std::span<const Rank> group) {
+  const TreePair pair = double_binary_tree(group.size());
+  const std::vector<Rank> ranks(group.begin(), group.end());
+  return {{.ranks = ranks, .places = pair.first}, {.ranks = ranks, .places = pair.second}};
+}
+
+/// Two trees with the same root. The second turns the others by one place: leaves become inner.
+std::vector<Tree> rooted_trees(std::span<const Rank> group, std::size_t root) {
+  std::vector<Rank> first{group[root]}, second{group[root]};
+  const std::size_t n = group.size();
+  for (std::size_t i = 1; i < n; ++i) first.push_back(group[(root + i) % n]);
+  for (std::size_t i = 1; i < n; ++i) second.push_back(first[i % (n - 1) + 1]);
+  const std::vector<TreePlace> places = double_binary_tree(n).first;
+  return {{.ranks = first, .places = places}, {.ranks = second, .places = places}};
+}
+
+std::size_t depth_of(const Tree& tree) {
+  std::size_t deepest = 0;
+  for (std::size_t p = 0; p < tree.places.size(); ++p) {
+    std::size_t depth = 0;
+    for (auto at = tree.places[p].parent; at; at = tree.places[*at].parent) ++depth;
+    deepest = std::max(deepest, depth);
+  }
+  return deepest;
+}
+
+std::vector<Tree> trees_for(const CollectiveShape& shape, Routing& routing) {
+  if (shape.kind != CollectiveKind::all_reduce) return rooted_trees(shape.group, shape.root);
+  const auto nodes = blocks_by_node(routing.topology(), shape.group);
+  const bool chains = !routing.topology().library.name.empty();
+  const bool nested = (nodes.size() > 1 || chains) && nodes.front().size() > 1 &&
+                      std::all_of(nodes.begin(), nodes.end(), [&](const auto& node) {
+                        return node.size() == nodes.front().size();
+                      });
+  if (!nested) return flat_trees(shape.group);
+  const std::size_t width = nodes.front().size();
+  std::size_t channels = shape.channels;
+  if (channels == 0 && nodes.size() > 1) channels = useful_channels(routing, shape.group);
+  std::vector<std::vector<std::size_t>> orders;
+  if (chains) orders = chain_orders(routing, nodes.front(), channels);
+  // With fewer channels than ranks their heads are as far apart as NICs are.
+  const std::size_t apart = std::max<std::size_t>(1, width / std::max<std::size_t>(1, channels));
+  for (std::size_t c = 0; !chains && c < channels; ++c) {
+    orders.emplace_back();
+    for (std::size_t i = 0; i < width; ++i) orders.back().push_back((i + c * apart) % width);
+  }
+  const std::vector<TreePlace> inner = chains ? chain_of(width) : double_binary_tree(width).first;
+  std::vector<Tree> trees;
+  for (const std::vector<std::size_t>& order : orders)
+    for (Tree& tree : trees_over(nodes, inner, order)) trees.push_back(std::move(tree));
+  return trees;
+}
+
+CollectivePlan plan_tree(const CollectiveShape& shape, Routing& routing) {
+  CollectivePlan plan;
+  const TreePart part = shape.kind == CollectiveKind::broadcast ? TreePart::broadcast
+                        : shape.kind == CollectiveKind::reduce  ? TreePart::reduce
+                                                                : TreePart::all_reduce;
+  std::vector<Tree> trees = trees_for(shape, routing);
+  const std::size_t width = blocks_by_node(routing.topology(), shape.group).front().size();
+  std::uint16_t lane = 0;
+  for (std::size_t t = 0; t < trees.size(); t += 2) {  // pairs: one per channel
+    const std::uint16_t twin = lane;
+    const Connection like = connection_like(t / 2, width);
+    lane = declare_tree(plan.pattern, trees[t], part, {lane, 0, twin}, like);
+    lane = declare_tree(plan.pattern, trees[t + 1], part, {lane, 1, twin}, like);
+  }
+  plan.paced = true;
+  plan.pipeline = {(part == TreePart::all_reduce ? 2 : 1) * depth_of(trees.front()), trees.size()};
+  plan.rounds = [](std::size_t pieces) { return pieces; };
+  plan.emit = [trees = std::move(trees), part](Emission& out, const CollectiveBuffers& buffers,
+                                               std::size_t pieces, std::size_t rounds) {
+    std::vector<TreeData> data;
+    for (const Slice& share : shares_of(buffers.data, trees.size()))
+      data.push_back({share, buffers.scratch});
+    emit_tree(out, trees, data, part, pieces, rounds);
+  };
+  return plan;
+}
+
+Refusal tree_refusal(const CollectiveShape& shape, const Topology&) {
+  return refuse_all_but(
+      {CollectiveKind::all_reduce, CollectiveKind::broadcast, CollectiveKind::reduce}, shape.kind);
+}
+
+}  // namespace
+
+Algorithm by_tree() {
+  return {"tree", "two binary trees, pipelined; latency grows with log2 of the ranks", tree_refusal,
+          plan_tree};
 }
 
 }  // namespace rehearse

@@ -126,6 +126,49 @@ TEST(HalvingDoubling, PowersOfTwo) {
   }
 }
 
+TEST(Bruck, GathersInLogStepsForAnyNumberOfRanks) {
+  const Bytes chunk{1'000'004};
+  for (std::int64_t n = 2; n <= 33; ++n) {
+    Time expected;
+    for (std::int64_t have = 1; have < n; have *= 2)
+      expected += 4_us + Time::round(std::min(have, n - have) * chunk / cable.bandwidth);
+    for (const Detail detail : {Detail::folded, Detail::transfers})
+      EXPECT_EQ(time_of("bruck", CollectiveKind::all_gather,
+                        star(static_cast<std::size_t>(n), cable), n * chunk, detail),
+                expected)
+          << "sum over k of (alpha + min(2^k, n - 2^k) S / (n beta)), n = " << n;
+  }
+}
+
+TEST(Pat, AggregatesBlocksIntoMessagesOfBoundedLength) {
+  for (const CollectiveKind kind : {CollectiveKind::reduce_scatter, CollectiveKind::all_gather})
+    for (const Bytes chunk : {4_B, 64_KiB, 100'000_B, 1_MiB})
+      for (std::int64_t n = 2; n <= 33; ++n) {
+        const std::int64_t most = std::max<std::int64_t>(1, 512 * 1024 / chunk.count());
+        Time expected;
+        for (std::int64_t distance = 1; distance < n; distance *= 2)
+          for (std::int64_t left = (n - 1 + distance) / (2 * distance); left > 0; left -= most)
+            expected += 4_us + Time::round(std::min(left, most) * chunk / cable.bandwidth);
+        const Topology machine = star(static_cast<std::size_t>(n), cable);
+        for (const Detail detail : {Detail::folded, Detail::transfers})
+          EXPECT_EQ(time_of("pat", kind, machine, n * chunk, detail), expected)
+              << to_string(kind) << ", " << n << " ranks, blocks of " << chunk.count();
+      }
+  EXPECT_EQ(time_of("pat", CollectiveKind::all_gather, star(32, cable), 2_MiB),
+            (3 + 32 / 8 - 1) * 4_us + 31 * Time::round(64_KiB / cable.bandwidth))
+      << "(log2 A + n/A - 1) alpha + (n-1)/n S/beta, eight blocks a message";
+}
+
+TEST(Pat, SendsLittleFar) {
+  const Cable thin{25.0_GBps, 1_us};
+  const Topology machine = cluster(
+      star(4, cable), 8, FatTree{.cable = thin, .levels = 2, .radix = 8, .oversubscription = 4});
+  const auto time = [&](const char* how) {
+    return time_of(how, CollectiveKind::all_gather, machine, 1_GiB, Detail::folded).seconds();
+  };
+  EXPECT_LT(1.5 * time("pat").count(), time("bruck").count());
+}
+
 TEST(InSwitch, SendsOnePlusOneNthOfTheData) {
   const Topology machine = star(8, cable, true);
   const Bytes size = 1_GiB;

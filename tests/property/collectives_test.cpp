@@ -197,17 +197,20 @@ TEST(Folding, ChangesNoAnswer) {
 }
 
 TEST(Folding, RolesDoNotGrowWithRanks) {
-  const auto roles_of = [](const Algorithm& how, std::size_t nodes) {
+  const auto roles_of = [](const Algorithm& how, CollectiveKind kind, std::size_t nodes) {
     const Topology machine = load_cluster("dgx-h100", {nodes, std::nullopt});
     Routing routing(machine);
-    const CollectiveShape shape = shape_of(CollectiveKind::all_reduce, machine);
+    const CollectiveShape shape = shape_of(kind, machine);
     if (how.refusal(shape, machine)) return std::size_t{0};
     return CollectiveRehearsal(how, shape, routing, Detail::folded).roles();
   };
   for (const Algorithm& how : algorithms()) {
     // After a tree between nodes, each node's ranks go on when its own place in the tree is done.
     if (how.name.ends_with("_tree")) continue;
-    EXPECT_LE(roles_of(how, 512), roles_of(how, 128) * 2) << how.name;
+    for (const CollectiveKind kind :
+         {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather})
+      EXPECT_LE(roles_of(how, kind, 512), roles_of(how, kind, 128) * 2)
+          << how.name << " " << to_string(kind);
   }
 }
 
