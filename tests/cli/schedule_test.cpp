@@ -109,6 +109,8 @@ TEST_F(ScheduleFiles, AMistakeIsOneLineAndExitCode2) {
   refused(
       "1F1B --pp 1000 --microbatches 100000",
       "a schedule of 100000000 forward passes: more than 5000000 are neither drawn nor written");
+  refused("GPipe --pp 100000 --microbatches 20",
+          "100000 ranks × 300057 steps are too many to draw; 'schedule export' writes them");
   refused("", "no schedule given: a name ('rehearse schedule list' has all) or --file");
   refused("1F1B --file x.csv",
           "--file says all: leave out the name, --pp, --microbatches and --vpp");

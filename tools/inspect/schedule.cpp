@@ -137,6 +137,12 @@ void show(const Options& options) {
         fmt::format("--columns {} is not between {} and {}", options.columns, narrowest, widest));
   const StageTimes times = times_of(options);
   const Schedule schedule = schedule_of(options);
+  const auto ranks = static_cast<std::int64_t>(schedule.ranks.size());
+  const std::int64_t steps = step_times(schedule, times).makespan;
+  constexpr std::int64_t most = 100'000'000;
+  if (steps > most / ranks)
+    throw InputError(fmt::format(
+        "{} ranks × {} steps are too many to draw; 'schedule export' writes them", ranks, steps));
   if (!options.figure.empty())
     write_output(options.figure,
                  schedule_figure(schedule, times, Time::picoseconds(1'000'000)).svg);
