@@ -40,6 +40,7 @@ install(FILES ${PROJECT_BINARY_DIR}/RehearseConfig.cmake
 install(DIRECTORY scenarios DESTINATION ${data})
 install(DIRECTORY topology/catalog DESTINATION ${data} FILES_MATCHING PATTERN "*.toml")
 install(DIRECTORY tools/examples DESTINATION ${data})
+install(FILES ${PROJECT_BINARY_DIR}/lab/index.html DESTINATION ${data}/lab OPTIONAL)
 
 file(GLOB_RECURSE pages CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} sim/*.md topology/*.md
      strategies/*.md kernels/*.md tools/*.md)
