@@ -15,6 +15,7 @@ INCLUDE = re.compile(r'^\s*#include\s+"([^"]+)"', re.M)
 # cuda.cmake compiles for real and for emulated devices.
 ALONE = {"tools": ["tools/predict", "tools/sweep", "tools/run", "tools/measure"],
          "tools/bench": ["tools/sweep", "sim/simgrid", "kernels/mpi"],
+         "tools/examples": ["strategies/predict", "kernels/host"],
          "tools/bench/mpi": ["strategies/binding", "kernels/host"],
          "kernels/cuda": ["kernels/host"]}
 # These hold what the table leaves out where a library is missing.

@@ -98,6 +98,13 @@ if(Python3_FOUND AND NOT REHEARSE_SANITIZE)
   add_test(NAME readme COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/docs/readme_test.py $<TARGET_FILE:rehearse>)
   set_tests_properties(readme PROPERTIES LABELS docs TIMEOUT 600)
+  # What others build on: the examples here, and with an installed copy in another folder.
+  add_test(NAME examples COMMAND Python3::Interpreter
+           ${PROJECT_SOURCE_DIR}/tests/outside/examples_test.py $<TARGET_FILE_DIR:predict>)
+  add_test(NAME install COMMAND Python3::Interpreter
+           ${PROJECT_SOURCE_DIR}/tests/outside/install_test.py ${PROJECT_BINARY_DIR}
+           ${CMAKE_COMMAND} ${CMAKE_CXX_COMPILER})
+  set_tests_properties(examples install PROPERTIES LABELS outside TIMEOUT 600)
   # Skipped without a page (tools/lab/build), playwright or Chromium.
   add_test(NAME browser_lab
            COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/browser/lab_test.py

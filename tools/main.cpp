@@ -40,6 +40,8 @@ Examples:
       published measurements, predicted row by row: how far off
   rehearse topo show dgx-a100
       the machine as `nvidia-smi topo -m` would show it
+  rehearse schedule show ZBH1 --pp 4 --microbatches 8
+      who works on what in a pipeline, step by step
   rehearse teach
       a question, your guess, the run, and why
   rehearse validate my_cluster.toml
@@ -181,6 +183,7 @@ int main(int argc, char** argv) {
   add_accuracy_command(program);
   add_topo_command(program);
   add_program_command(program);
+  add_schedule_command(program);
   add_teach_command(program);
   add_lab_command(program);
   add_validate_command(program);

@@ -79,7 +79,10 @@ const ScheduleKind& schedule_kind(std::string_view name) {
   }
   for (const ScheduleKind& candidate : table)
     if (plain(candidate.name) == plain(name)) return candidate;
-  throw InputError(fmt::format("unknown schedule '{}'{}", name, did_you_mean(name, names)));
+  const std::string hint = did_you_mean(name, names);
+  throw InputError(
+      fmt::format("unknown schedule '{}'{}", name,
+                  hint.empty() ? fmt::format("; one of {}", fmt::join(names, ", ")) : hint));
 }
 
 std::optional<std::string> refusal(const ScheduleKind& kind, const PipelineShape& shape) {

@@ -4,6 +4,9 @@
 
 #include "kernels/host/collective_check.hpp"
 #include "kernels/host/host_executor.hpp"
+#include "kernels/host/wrong_numbers.hpp"
+#include "sim/program/send.hpp"
+#include "sim/program/verify.hpp"
 #include "strategies/collectives/decide.hpp"
 #include "strategies/collectives/rehearsal.hpp"
 #include "tests/host/spans.hpp"
@@ -161,6 +164,26 @@ TEST(CollectiveCheck, FindsEveryWrongNumber) {
     where[at + 3] ^= std::byte{0x40};
     EXPECT_EQ(check.wrong(0, data(0), result(0)), 1U) << to_string(kind);
   }
+}
+
+// Two ranks: one adds what the other has, and sends the sum back.
+Program by_hand(Combine there, bool waits) {
+  Program program;
+  const Label label{program.name("by hand")};
+  const Slice data{Buffer{0}, Bytes{0}, Bytes{4 * 100}};
+  const OpId added = send(program, label, {Rank{0}, Rank{1}, data, there}, {});
+  const std::array<OpId, 1> inputs{added};
+  send(program, label, {Rank{1}, Rank{0}, data},
+       waits ? std::span<const OpId>{inputs} : std::span<const OpId>{});
+  return program;
+}
+
+TEST(WrongNumbers, AreFoundInProgramsWrittenByHand) {
+  const CollectiveCheck check{CollectiveKind::all_reduce, 2, 0, 100, Precision::fp32};
+  EXPECT_EQ(wrong_numbers(by_hand(Combine::sum, true), check), 0U);
+  EXPECT_FALSE(verify(by_hand(Combine::sum, true)));
+  EXPECT_GT(wrong_numbers(by_hand(Combine::overwrite, true), check), 100U);
+  EXPECT_TRUE(verify(by_hand(Combine::sum, false)));
 }
 
 }  // namespace

@@ -7,14 +7,9 @@
 #include "sim/engine/cost_model.hpp"
 #include "sim/engine/fast_simulator.hpp"
 #include "strategies/collectives/rehearsal.hpp"
+#include "topology/all_ranks.hpp"
 
 namespace rehearse {
-
-inline std::vector<Rank> all_ranks(const Topology& topology) {
-  std::vector<Rank> ranks;
-  for (std::size_t r = 0; r < topology.rank_count(); ++r) ranks.push_back(static_cast<Rank>(r));
-  return ranks;
-}
 
 inline CollectiveShape shape_of(CollectiveKind kind, const Topology& topology,
                                 std::size_t channels = 0) {

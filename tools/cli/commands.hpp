@@ -15,6 +15,7 @@ void add_doctor_command(Command& program);
 void add_predict_command(Command& program);
 void add_program_command(Command& program);
 void add_run_command(Command& program);
+void add_schedule_command(Command& program);
 void add_sweep_command(Command& program);
 void add_teach_command(Command& program);
 void add_topo_command(Command& program);

@@ -28,7 +28,10 @@ std::string folder_of(const Options& options) {
   if (!options.folder.empty()) return options.folder;
   std::error_code failure;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failure);
-  return (program.parent_path() / "lab").string();
+  const std::filesystem::path beside = program.parent_path() / "lab";
+  const std::filesystem::path installed =
+      program.parent_path().parent_path() / "share" / "rehearse" / "lab";
+  return (std::filesystem::exists(installed) ? installed : beside).string();
 }
 
 std::string page_of(const std::string& folder) {

@@ -24,7 +24,11 @@ function(rehearse_folder folder)
   endif()
   string(REPLACE "/" "_" name ${folder})
   add_library(${name} STATIC ${sources})
-  target_link_libraries(${name} PUBLIC rehearse_flags fmt::fmt PRIVATE ${this_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY rehearse_folders ${folder})
+  # Who uses an installed copy has flags of their own, and no need for headers without a library.
+  list(TRANSFORM this_LIBRARIES REPLACE "^nlohmann_json::.*$" "$<BUILD_INTERFACE:\\0>")
+  target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:rehearse_flags> fmt::fmt
+                        PRIVATE ${this_LIBRARIES})
   if(REHEARSE_UNITY AND NOT this_ONE_BY_ONE)
     # Half of the compiler's time is headers.
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
