@@ -146,6 +146,11 @@ void Program::set_numbers(OpId id, Combine combine, Precision numbers) {
   (moves ? transfers_[op.work].numbers : collectives_[op.work].numbers) = numbers;
 }
 
+void Program::set_compute(OpId id, const Compute& work) {
+  ASSERT((*this)[id].kind == WorkKind::compute);
+  computes_[(*this)[id].work].kernel = kernel(work);
+}
+
 void Program::set_algorithm(OpId id, std::string_view algorithm, std::uint16_t protocol) {
   ASSERT((*this)[id].kind == WorkKind::collective);
   Collective& work = collectives_[(*this)[id].work];

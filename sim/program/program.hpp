@@ -236,6 +236,8 @@ class Program {
   void bind_compute(OpId id, std::span<const Access> accesses, std::span<const KernelCall> calls);
   void bind_transfer(OpId id, const Slice& source, const Slice& target);
   void bind_collective(OpId id, const Slice& data, const Slice& result);
+  /// Another price for a compute op, in place of the one that it was added with.
+  void set_compute(OpId id, const Compute& work);
   /// Decides how a collective is carried out.
   void set_algorithm(OpId id, std::string_view algorithm, std::uint16_t protocol);
   /// How the numbers of a transfer or a collective are stored, and combined where they are.

@@ -14,6 +14,7 @@
 #include "strategies/binding/feeds.hpp"
 #include "strategies/binding/update_calls.hpp"
 #include "strategies/fold/step_network.hpp"
+#include "strategies/lowering/perturb.hpp"
 #include "strategies/methods/local_sgd.hpp"
 #include "strategies/methods/lower.hpp"
 
@@ -88,7 +89,7 @@ class Binder {
     const std::uint32_t layer = model_.layout.first_layer(tag.stage) + note.layer;
     const bool backward = tag.phase != Phase::forward;
     const bool again =
-        backward && model_.recompute == Recompute::full && plan_.pieces[layer].recomputes;
+        backward && model_.recompute == Recompute::full && plan_.layers[layer].recomputes;
     const Coordinates at = plan_.placement.coordinates(rank);
     return {model_,
             {.rank = rank,
@@ -379,9 +380,12 @@ BoundStep bound_step_of(const Scenario& scenario, const Workload& workload,
   // What runs are our own kernels and messages, whoever's a prediction is about.
   Scenario own = scenario;
   own.training.framework = 0;
-  StepPlan plan = plan_step(own, workload, topology.rank_count(), accelerator_of(topology), cost);
+  const Accelerator& device = accelerator_of(topology);
+  StepPlan plan = plan_step(own, workload, topology.rank_count(), device, cost);
   StepNetwork network{plan.placement, own.collectives, pool};
+  plan = complete_plan(std::move(plan), network);
   StepProgram step = lower_step(plan, network, bindable);
+  perturb_kernels(step, Weather(own.imperfection, plan.placement.world()), device, cost);
   return bind(plan, workload, std::move(step), numbers);
 }
 

@@ -47,7 +47,7 @@ class ServerBinder {
                .how = sharding_of(workload, step.scenario.parallelism, step.scenario.training),
                .layout = {workload,
                           sharding_of(workload, step.scenario.parallelism, step.scenario.training),
-                          layer_begins(plan, lowered, step.pieces), end_.count() / 4},
+                          layer_begins(plan, lowered, step.layers), end_.count() / 4},
                .buffers = BufferBook{ServerBuffers::count},
                .recompute = step.scenario.parallelism.recompute,
                .written = {}} {
@@ -128,7 +128,7 @@ class ServerBinder {
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const std::uint32_t layer = layers[forward ? layers.size() - 1 - i : i];
       const bool again =
-          !forward && model_.recompute == Recompute::full && step_.pieces[layer].recomputes;
+          !forward && model_.recompute == Recompute::full && step_.layers[layer].recomputes;
       PieceSite site{model_,
                      {.rank = plan_.workers[note.worker],
                       .layer = layer,
@@ -139,7 +139,7 @@ class ServerBinder {
       const std::size_t place = forward ? layer : model_.layout.layers() - 1 - layer;
       for (std::uint32_t k = place == 0 ? 0 : tape.layer_end[place - 1]; k < tape.layer_end[place];
            ++k)
-        bind_pieces(site, tape.steps[k].piece->name);
+        bind_pieces(site, step_.pieces[tape.steps[k].piece].name);
       calls.append(site.calls);
     }
   }

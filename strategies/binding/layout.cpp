@@ -18,7 +18,7 @@ ModelLayout::ModelLayout(const StepPlan& plan, const Workload& workload, const S
     tensors_.push_back(tensors_of(workload, l, how, plan.tied_copy > 0));
     std::int64_t size = 0;
     for (const ParameterTensor& tensor : tensors_.back()) size += tensor.size();
-    ASSERT(size == plan.pieces[l].parameters);
+    ASSERT(size == plan.layers[l].parameters);
   }
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s) {
     Run& stage = stages_.emplace_back(Run{.group = s});

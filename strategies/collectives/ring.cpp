@@ -55,7 +55,7 @@ struct RingSeat {
 };
 
 std::vector<RingSeat> seats_of(const Emission& out, std::span<const Ring> rings,
-                           std::span<const RingData> data, std::deque<Chunks>& chunks) {
+                               std::span<const RingData> data, std::deque<Chunks>& chunks) {
   ASSERT(data.size() == rings.size());
   Bytes longest_data;
   for (const RingData& each : data) longest_data = std::max(longest_data, each.data.size);

@@ -40,6 +40,7 @@ class PieceTable {
   void apply(Pass&& pass) {
     for (LayerPieces& kind : kinds_) kind = pass(std::move(kind));
   }
+  friend bool operator==(const PieceTable&, const PieceTable&) = default;
 
  private:
   std::vector<LayerPieces> kinds_;

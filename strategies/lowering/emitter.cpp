@@ -22,9 +22,8 @@ Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions&
       cast_{network.cast(plan.uses, handovers_, options.fold && !weather_.tells_ranks_apart(),
                          weather_.colours())} {
   const std::size_t places = cast_.begin.size() - 1;
-  worked_.resize(cast_.actors.size());
-  kernels_.resize(places);
   exchanges_.resize(places);
+  names_.resize(plan.pieces.size());
   last_.resize(places);
   waits_.resize(places);
   beside_.resize(places);
@@ -151,7 +150,6 @@ void Emitter::run(const Tape& tape, std::size_t begin_layer, std::size_t end_lay
   const std::size_t end = end_layer == 0 ? 0 : tape.layer_end[end_layer - 1];
   first_of_layers_ = {};
   if (options_.grain == Grain::kernels) {
-    const std::vector<std::uint32_t>& name = names(tape);
     about(Purpose::layer);
     std::size_t layer = begin_layer;
     for (std::size_t i = begin; i < end; ++i) {
@@ -159,15 +157,14 @@ void Emitter::run(const Tape& tape, std::size_t begin_layer, std::size_t end_lay
       // Only forward tapes go from the first layer to the last.
       note_.layer = static_cast<std::uint32_t>(
           tape.steps[i].phase == Phase::forward ? layer : tape.layer_end.size() - 1 - layer);
-      run_step(tape.steps[i], name[i], tape.steps[i].beside);
+      run_step(tape.steps[i], tape.steps[i].beside);
     }
   } else {
     for (const Block& block : blocks(tape, begin, end, merges_exchanges())) {
       if (block.merged)
         run_merged(block);
       else
-        run_step(*block.step, step_.program.name(block.step->piece->name),
-                 block.step->beside > 0 ? 1 : 0);
+        run_step(*block.step, block.step->beside > 0 ? 1 : 0);
     }
   }
   ASSERT(beside_kernels_.left == 0);
@@ -189,11 +186,12 @@ void Emitter::join(Phase phase) {
   went_on_to(ops);
 }
 
-void Emitter::run_step(const TapeStep& step, std::uint32_t name, std::uint32_t beside) {
-  if (const auto* work = std::get_if<Compute>(&step.piece->work)) {
+void Emitter::run_step(const TapeStep& step, std::uint32_t beside) {
+  const std::uint32_t name = name_of(step.piece);
+  if (const auto* work = std::get_if<Compute>(&plan_.pieces[step.piece].work)) {
     Compute all = *work;
     all.fixed += step.extra;
-    return compute(name, all, step.phase, step.time, {&step.time, 1});
+    return compute(name, all, step.phase);
   }
   const Ops ops = exchange_ops(step.use, Lane::layer, step.phase, name, last());
   if (beside > 0) {
@@ -210,52 +208,34 @@ void Emitter::run_step(const TapeStep& step, std::uint32_t name, std::uint32_t b
 void Emitter::run_merged(const Block& block) {
   const Ops ops{next_op(), Cast::none};
   compute(phase_names_[static_cast<std::size_t>(block.step->phase)], {.fixed = block.time},
-          block.step->phase, block.time, block.kernels);
+          block.step->phase);
   const auto is_zero = [](Time time) { return time == Time{}; };
-  if (std::all_of(block.exchanged.begin(), block.exchanged.end(), is_zero) &&
+  const bool is_ideal = weather_.is_calm();
+  if (is_ideal && std::all_of(block.exchanged.begin(), block.exchanged.end(), is_zero) &&
       std::all_of(block.hidden.begin(), block.hidden.end(), is_zero))
     return;
   for (std::uint32_t k = 0; k < actors(); ++k)
-    step_.merged.push_back(
-        {static_cast<OpId>(index(ops.first) + k), block.exchanged, block.hidden});
+    step_.merged.push_back({.op = static_cast<OpId>(index(ops.first) + k),
+                            .exchanged = block.exchanged,
+                            .hidden = block.hidden,
+                            .kernels = is_ideal ? std::vector<Time>{} : block.kernels});
 }
 
-const std::vector<std::uint32_t>& Emitter::names(const Tape& tape) {
-  std::vector<std::uint32_t>& result = names_[&tape];
-  if (result.empty())
-    for (const TapeStep& step : tape.steps) result.push_back(step_.program.name(step.piece->name));
-  return result;
+std::uint32_t Emitter::name_of(PieceId piece) {
+  std::optional<std::uint32_t>& name = names_[static_cast<std::size_t>(piece)];
+  if (!name) name = step_.program.name(plan_.pieces[piece].name);
+  return *name;
 }
 
-// What the weather touches takes a time of its own.
-Compute Emitter::in_weather(std::uint32_t actor, const Compute& work, Time planned,
-                            std::span<const Time> kernels) {
-  const Rank rank = cast_.actors[actor].rank;
-  if (!weather_.touches(rank)) return work;
-  Time as_planned, taken;
-  std::uint64_t number = kernels_[place_];
-  for (const Time kernel : kernels) {
-    as_planned += kernel;
-    taken += weather_.kernel(rank, number++, kernel);
-  }
-  const Time before = worked_[actor];
-  worked_[actor] += taken;
-  taken += weather_.pauses(rank, before, worked_[actor]);
-  return {.fixed = planned - as_planned + taken};
-}
-
-void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase, Time planned,
-                      std::span<const Time> kernels) {
+void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase) {
   const OpId first = next_op();
   for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a) {
     after_.clear();
     add_waits(a);
-    step_.program.add_compute(cast_.actors[a].rank, Stream::compute, {name, microbatch_},
-                              weather_.is_calm() ? work : in_weather(a, work, planned, kernels),
+    step_.program.add_compute(cast_.actors[a].rank, Stream::compute, {name, microbatch_}, work,
                               after_);
     tag(phase, false, {}, {});
   }
-  kernels_[place_] += kernels.size();
   waits_[place_].clear();
   went_on_to({first, Cast::none});
   if (beside_kernels_.left == 0)
@@ -265,9 +245,7 @@ void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase, Time
 }
 
 Emitter::Ops Emitter::kernel(const Piece& piece, Phase phase) {
-  const auto& work = std::get<Compute>(piece.work);
-  const Time planned = weather_.is_calm() ? Time{} : plan_.time_of(work);
-  compute(step_.program.name(piece.name), work, phase, planned, {&planned, 1});
+  compute(step_.program.name(piece.name), std::get<Compute>(piece.work), phase);
   return last();
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -105,14 +106,10 @@ class Emitter {
                                    bool with_exchanges);
   void note_beside_kernels(std::uint32_t use);
   void add_exchange_to(Block& block, const TapeStep& step, Time kernels);
-  void run_step(const TapeStep& step, std::uint32_t name, std::uint32_t beside);
+  void run_step(const TapeStep& step, std::uint32_t beside);
   void join(Phase phase);
   void run_merged(const Block& block);
-  /// `kernels` are the times of those that the op stands for, `planned` is its own.
-  void compute(std::uint32_t name, const Compute& work, Phase phase, Time planned,
-               std::span<const Time> kernels);
-  Compute in_weather(std::uint32_t actor, const Compute& work, Time planned,
-                     std::span<const Time> kernels);
+  void compute(std::uint32_t name, const Compute& work, Phase phase);
   double network_factor(Rank first) const;
   Ops exchange_ops(std::uint32_t use, Lane lane, Phase phase, std::uint32_t name, const Ops& after);
   void add_exchange(std::uint32_t use, const Cast::Party& party, std::uint32_t number, Lane lane,
@@ -124,7 +121,7 @@ class Emitter {
   void tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes);
   void began(const Ops& ops);
   void went_on_to(const Ops& ops);
-  const std::vector<std::uint32_t>& names(const Tape& tape);
+  std::uint32_t name_of(PieceId piece);
   bool has_exchange_beside() const;
   bool merges_exchanges() const;
   void add_waits(std::uint32_t actor);
@@ -135,8 +132,7 @@ class Emitter {
   StepNetwork& network_;
   LowerOptions options_;
   Weather weather_;
-  std::vector<Time> worked_;                        // kernel time so far, by actor
-  std::vector<std::uint64_t> kernels_, exchanges_;  // so far, by pipeline rank
+  std::vector<std::uint64_t> exchanges_;  // so far, by pipeline rank
   std::vector<StepNetwork::Handover> handovers_;
   const Cast& cast_;
   StepProgram step_;
@@ -164,8 +160,8 @@ class Emitter {
   std::map<std::tuple<const Tape*, std::size_t, std::size_t, bool>, std::vector<Block>> blocks_;
   std::vector<std::uint32_t> phase_names_, kind_names_;  // interned
   std::array<std::uint32_t, 2> send_names_{};
-  std::map<const Tape*, std::vector<std::uint32_t>> names_;  // of a tape's steps
-  std::vector<OpId> after_;                                  // scratch
+  std::vector<std::optional<std::uint32_t>> names_;  // of the plan's pieces
+  std::vector<OpId> after_;                          // scratch
 };
 
 }  // namespace rehearse

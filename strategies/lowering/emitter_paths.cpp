@@ -27,7 +27,7 @@ const std::vector<Emitter::Block>& Emitter::blocks(const Tape& tape, std::size_t
   if (!is_new) return blocks;
   for (std::size_t i = begin; i < end; ++i) {
     const TapeStep& step = tape.steps[i];
-    const auto* exchange = std::get_if<Exchange>(&step.piece->work);
+    const auto* exchange = std::get_if<Exchange>(&plan_.pieces[step.piece].work);
     Time kernels;  // this one, or those beside the exchange
     for (std::size_t k = exchange == nullptr ? 0 : 1; k <= step.beside; ++k)
       kernels += tape.steps[i + k].time;
@@ -57,7 +57,7 @@ const std::vector<Emitter::Block>& Emitter::blocks(const Tape& tape, std::size_t
 // The transfers of a pipeline leave gaps, in which kernels beside it have the whole device; as one
 // flow it takes its share of the device all the time.
 void Emitter::note_beside_kernels(std::uint32_t use) {
-  if (plan_.device->communication_share <= 0) return;
+  if (accelerator_of(network_.topology()).communication_share <= 0) return;
   for (const GroupFamily::Use::Entry& entry : costs_[use]->entries)
     step_.needs_transfers = step_.needs_transfers || entry.cost.is_pipelined;
 }
@@ -65,7 +65,8 @@ void Emitter::note_beside_kernels(std::uint32_t use) {
 // In a block nothing meets the exchange but the kernels beside it, so both take as long as alone.
 void Emitter::add_exchange_to(Block& block, const TapeStep& step, Time kernels) {
   const RememberedCollective& cost = costs_[step.use]->entries.front().cost;
-  const auto dimension = static_cast<std::size_t>(std::get<Exchange>(step.piece->work).dimension);
+  const auto dimension =
+      static_cast<std::size_t>(std::get<Exchange>(plan_.pieces[step.piece].work).dimension);
   if (step.beside == 0) {
     block.time += cost.time;
     block.exchanged[dimension] += cost.time;

@@ -35,9 +35,9 @@ Stretch stretch_of(const Tape& tape, const StepPlan& plan, StepNetwork& network)
   Stretch stretch;
   for (std::size_t i = 0; i < tape.steps.size(); ++i) {
     const TapeStep& step = tape.steps[i];
-    stretch.launches += step.piece->launches;
-    if (std::holds_alternative<Compute>(step.piece->work)) {
-      stretch.kernels += step.piece->launches;
+    stretch.launches += plan.pieces[step.piece].launches;
+    if (std::holds_alternative<Compute>(plan.pieces[step.piece].work)) {
+      stretch.kernels += plan.pieces[step.piece].launches;
       stretch.device += step.time;
       continue;
     }
@@ -49,7 +49,8 @@ Stretch stretch_of(const Tape& tape, const StepPlan& plan, StepNetwork& network)
   return stretch;
 }
 
-void wait(Tape& tape, const Stretch& stretch, Time launch, bool blocking) {
+void spread_launches(Tape& tape, const StepPlan& plan, const Stretch& stretch, Time launch,
+                     bool blocking) {
   if (stretch.kernels == 0) return;
   const double host = (stretch.launches * launch).seconds().count();
   const double device = stretch.device.seconds().count();
@@ -61,15 +62,15 @@ void wait(Tape& tape, const Stretch& stretch, Time launch, bool blocking) {
   const Time each =
       Time::round(Seconds{(together - device) / static_cast<double>(stretch.kernels)});
   for (TapeStep& step : tape.steps) {
-    if (!std::holds_alternative<Compute>(step.piece->work)) continue;
-    step.time += step.piece->launches * each;
-    step.extra += step.piece->launches * each;
+    if (!std::holds_alternative<Compute>(plan.pieces[step.piece].work)) continue;
+    step.time += plan.pieces[step.piece].launches * each;
+    step.extra += plan.pieces[step.piece].launches * each;
   }
 }
 
 }  // namespace
 
-void add_to_exchanges(StepPlan& plan, StepNetwork& network) {
+void charge_framework_overhead(StepPlan& plan, StepNetwork& network) {
   const Training& training = plan.scenario.training;
   const double share = training.exchange_share > 0
                            ? training.exchange_share
@@ -103,20 +104,19 @@ Time launches_of_update(const StepPlan& plan, std::uint32_t pipeline_rank) {
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s)
     if (plan.schedule.rank_of[s] == pipeline_rank)
       for (const std::uint32_t kind : plan.work(s).layers)
-        tensors += plan.pieces.kinds()[kind].tensors;
+        tensors += plan.layers.kinds()[kind].tensors;
   const std::int64_t each =
       is_wide ? framework.update_operators : framework.update_operators_in_16_bits;
   return each * tensors * launch_of(training);
 }
 
-void wait_for_host(StepPlan& plan, StepNetwork& network) {
+void charge_host_launches(StepPlan& plan, StepNetwork& network) {
   const Time launch = launch_of(plan.scenario.training);
-  if (plan.has_host || launch == Time{}) return;
-  plan.has_host = true;
+  if (launch == Time{}) return;
   const bool blocking = plan.scenario.training.launch_blocking;
   for (StageWork& work : plan.works)
     for (Tape* tape : tapes_of(work))
-      wait(*tape, stretch_of(*tape, plan, network), launch, blocking);
+      spread_launches(*tape, plan, stretch_of(*tape, plan, network), launch, blocking);
 }
 
 }  // namespace rehearse

@@ -9,7 +9,7 @@ namespace rehearse {
 /// The device works through a stretch in G alone, and the host launches it in H; together they
 /// take (G⁴ + H⁴)^¼: the longer of the two where they differ much, and more than either where they
 /// are alike, since the host gets ahead in long kernels and falls behind in short ones.
-void wait_for_host(StepPlan& plan, StepNetwork& network);
+void charge_host_launches(StepPlan& plan, StepNetwork& network);
 
 /// What the host's launches add to the update of a pipeline rank's parameters, tensor by tensor,
 /// where it has waited for their sums (Framework::awaits_sums).
@@ -17,6 +17,6 @@ Time launches_of_update(const StepPlan& plan, std::uint32_t pipeline_rank);
 
 /// What exchanges among replicas cost beyond the network where nothing computes beside them, by the
 /// framework's `exchange_share`: its copies, its waits, buckets one after the other.
-void add_to_exchanges(StepPlan& plan, StepNetwork& network);
+void charge_framework_overhead(StepPlan& plan, StepNetwork& network);
 
 }  // namespace rehearse

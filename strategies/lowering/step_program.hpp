@@ -61,6 +61,7 @@ struct MergedOp {
   OpId op{};
   std::array<Time, dimension_count> exchanged{};  // the part of its time that is communication
   std::array<Time, dimension_count> hidden{};     // communication beside its kernels
+  std::vector<Time> kernels;  // each alone, where imperfections will change them
   friend bool operator==(const MergedOp&, const MergedOp&) = default;
 };
 

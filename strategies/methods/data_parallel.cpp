@@ -21,7 +21,7 @@ Family replicas_of(Held held) {
 std::vector<Bytes> layer_bytes(const StepPlan& plan, const StageWork& work, Held held, Bytes each) {
   std::vector<Bytes> bytes;
   for (const std::uint32_t kind : work.layers)
-    bytes.push_back(parameters_of(plan.pieces.kinds()[kind], held) * each);
+    bytes.push_back(parameters_of(plan.layers.kinds()[kind], held) * each);
   return bytes;
 }
 
@@ -30,7 +30,7 @@ std::int64_t parameters_of(const StepPlan& plan, std::uint32_t pipeline_rank, He
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s)
     if (plan.schedule.rank_of[s] == pipeline_rank)
       for (const std::uint32_t kind : plan.work(s).layers)
-        parameters += parameters_of(plan.pieces.kinds()[kind], held);
+        parameters += parameters_of(plan.layers.kinds()[kind], held);
   return parameters;
 }
 
@@ -52,7 +52,7 @@ void run_optimizer(Emitter& out, std::int64_t parameters, Time before) {
   }
 }
 
-void DataParallel::plan(StepPlan& plan) {
+void DataParallel::plan(const StepPlan& plan, CollectiveUses& uses) {
   const Parallelism& how = plan.scenario.parallelism;
   const StateFormat format = state_format(plan.scenario.training);
   overlaps_ = how.overlap_grad_reduce;
@@ -66,13 +66,13 @@ void DataParallel::plan(StepPlan& plan) {
       Bytes begin;
       for (const Bucket& bucket : fill_buckets(gradients, bucket_sizes(how))) {
         reductions.push_back(
-            {bucket, plan.use({replicas, CollectiveKind::all_reduce, bucket.bytes}), begin});
+            {bucket, uses.of({replicas, CollectiveKind::all_reduce, bucket.bytes}), begin});
         begin += bucket.bytes;
       }
       const std::vector<Bytes> layers = layer_bytes(plan, work, held, format.parameter);
       const Bytes parameters = std::accumulate(layers.begin(), layers.end(), Bytes{});
       if (how.broadcast_parameters && parameters > Bytes{0})
-        broadcasts.push_back(plan.use({replicas, CollectiveKind::broadcast, parameters}));
+        broadcasts.push_back(uses.of({replicas, CollectiveKind::broadcast, parameters}));
     }
   }
 }

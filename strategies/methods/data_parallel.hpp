@@ -18,7 +18,7 @@ namespace rehearse {
 
 class DataParallel final : public Strategy {
  public:
-  void plan(StepPlan& plan) override;
+  void plan(const StepPlan& plan, CollectiveUses& uses) override;
   void begin_step(Emitter& out, std::uint32_t pipeline_rank) override;
   bool acts_between_layers(const LayerMoment& moment) const override;
   void before_layer(Emitter&, const LayerMoment&) override {}

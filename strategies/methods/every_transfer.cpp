@@ -2,8 +2,6 @@
 // one is the n-th in the other.
 #include "strategies/methods/every_transfer.hpp"
 
-#include "strategies/methods/lower.hpp"
-
 #include <algorithm>
 #include <map>
 
@@ -87,15 +85,10 @@ bool is_small(const StepPlan& plan) {
   return copies * kernels * plan.batch.microbatches <= most_kernels;
 }
 
-std::optional<WholeStep> lower_transfers(StepPlan& plan, StepNetwork& network, Routing& routing,
-                                         std::size_t most_ops) {
-  WholeStep whole;
-  whole.step = lower_step(plan, network, {.fold = false, .collectives = Collectives::whole});
-  std::optional<Expanded> expanded =
-      expand_within(whole.step.program, routing, most_ops);
+std::optional<WholeStep> expand_step(StepProgram step, Routing& routing, std::size_t most_ops) {
+  std::optional<Expanded> expanded = expand_within(step.program, routing, most_ops);
   if (!expanded) return std::nullopt;
-  whole.expanded = std::move(*expanded);
-  return whole;
+  return WholeStep{std::move(step), std::move(*expanded)};
 }
 
 Timeline seen_from(const StepProgram& step, const WholeStep& whole, const Timeline& run) {

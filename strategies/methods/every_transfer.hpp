@@ -10,7 +10,6 @@
 
 #include "sim/engine/executor.hpp"
 #include "strategies/collectives/expand.hpp"
-#include "strategies/fold/step_network.hpp"
 #include "strategies/lowering/step_program.hpp"
 #include "strategies/plan/step_plan.hpp"
 
@@ -20,14 +19,16 @@ namespace rehearse {
 /// same for whatever part of its micro-batches is looked at.
 bool is_small(const StepPlan& plan);
 
-/// Every rank's own ops, and every collective in the transfers of the algorithm that the network
-/// remembers for it; nothing when these are more than `most_ops`.
+/// How a step is lowered to be expanded: every rank's own ops, and whole collectives.
+inline constexpr LowerOptions expandable{.fold = false, .collectives = Collectives::whole};
+
+/// Such a step, and every collective in the transfers of the algorithm that was decided for it;
+/// nothing when these are more than `most_ops`.
 struct WholeStep {
   StepProgram step;
   Expanded expanded;
 };
-std::optional<WholeStep> lower_transfers(StepPlan& plan, StepNetwork& network, Routing& routing,
-                                         std::size_t most_ops);
+std::optional<WholeStep> expand_step(StepProgram step, Routing& routing, std::size_t most_ops);
 
 /// When the ops of `step`, lowered from the same plan with collectives remembered and kernel by
 /// kernel, happen in the run of `whole`: an exchange from its first transfer to its last.

@@ -81,8 +81,9 @@ std::vector<Piece> dgc_unpack(std::int64_t sent, std::size_t ranks, std::int64_t
       sweep("dgc.add", static_cast<double>(all), all * (index_bytes + value_bytes + 2 * sector))};
 }
 
-CompressedDataParallel::Part CompressedDataParallel::part_of(StepPlan& plan, const Bucket& bucket,
-                                                             Family replicas) const {
+CompressedDataParallel::Part CompressedDataParallel::part_of(const StepPlan& plan,
+                                                             const Bucket& bucket, Family replicas,
+                                                             CollectiveUses& uses) const {
   const Scenario& scenario = plan.scenario;
   const std::int64_t each = state_format(scenario.training).gradient.count();
   const std::int64_t gradients = bucket.bytes.count() / each;
@@ -93,7 +94,7 @@ CompressedDataParallel::Part CompressedDataParallel::part_of(StepPlan& plan, con
     part.pack = dgc_pack(scenario.compression, corrects_momentum(scenario), gradients, each);
     part.unpack = dgc_unpack(sent, ranks, gradients, each);
     part.received = Bytes{static_cast<std::int64_t>(ranks) * sent * (index_bytes + value_bytes)};
-    part.use = plan.use({replicas, CollectiveKind::all_gather, part.received});
+    part.use = uses.of({replicas, CollectiveKind::all_gather, part.received});
     return part;
   }
   const std::int64_t wire = method_ == CompressionKind::fp16 ? 2 : 1;
@@ -101,14 +102,14 @@ CompressedDataParallel::Part CompressedDataParallel::part_of(StepPlan& plan, con
   part.unpack = casts("compress.cast_back", gradients, wire + each);
   if (method_ == CompressionKind::int8) {
     part.look = sweep("compress.largest", static_cast<double>(gradients), gradients * each);
-    part.agree = plan.use({replicas, CollectiveKind::all_reduce, Bytes{4}});
+    part.agree = uses.of({replicas, CollectiveKind::all_reduce, Bytes{4}});
   }
   part.received = Bytes{gradients * wire};
-  part.use = plan.use({replicas, CollectiveKind::all_reduce, part.received});
+  part.use = uses.of({replicas, CollectiveKind::all_reduce, part.received});
   return part;
 }
 
-void CompressedDataParallel::plan(StepPlan& plan) {
+void CompressedDataParallel::plan(const StepPlan& plan, CollectiveUses& uses) {
   const Parallelism& how = plan.scenario.parallelism;
   method_ = plan.scenario.compression.method;
   overlaps_ = how.overlap_grad_reduce;
@@ -120,7 +121,7 @@ void CompressedDataParallel::plan(StepPlan& plan) {
       const std::vector<Bytes> gradients = layer_bytes(plan, work, held, each);
       Bytes begin;
       for (const Bucket& bucket : fill_buckets(gradients, bucket_sizes(how))) {
-        parts.push_back(part_of(plan, bucket, replicas_of(held)));
+        parts.push_back(part_of(plan, bucket, replicas_of(held), uses));
         parts.back().begin = begin;
         begin += bucket.bytes;
       }

@@ -26,7 +26,7 @@ namespace rehearse {
 
 class CompressedDataParallel final : public Strategy {
  public:
-  void plan(StepPlan& plan) override;
+  void plan(const StepPlan& plan, CollectiveUses& uses) override;
   void begin_step(Emitter& out, std::uint32_t pipeline_rank) override;
   bool acts_between_layers(const LayerMoment& moment) const override;
   void before_layer(Emitter&, const LayerMoment&) override {}
@@ -51,7 +51,8 @@ class CompressedDataParallel final : public Strategy {
     std::uint32_t stage = 0;
     Emitter::Ops agreed;
   };
-  Part part_of(StepPlan& plan, const Bucket& bucket, Family replicas) const;
+  Part part_of(const StepPlan& plan, const Bucket& bucket, Family replicas,
+               CollectiveUses& uses) const;
   void send(Emitter& out, const Part& part, std::uint32_t stage);
   void pack(Emitter& out, const Part& part);
   void pack_agreed(Emitter& out);

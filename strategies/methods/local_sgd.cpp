@@ -118,17 +118,17 @@ std::vector<KeyProblem> local_problems(const Scenario& scenario, std::size_t wor
   return problems;
 }
 
-void LocalSgdStrategy::plan(StepPlan& plan) {
+void LocalSgdStrategy::plan(const StepPlan& plan, CollectiveUses& uses) {
   steps_ = local_schedule(plan.scenario.local_sgd);
   begun_.assign(plan.schedule.ranks.size(), 0);
-  synchronous_.plan(plan);
+  synchronous_.plan(plan, uses);
   const Parallelism& how = plan.scenario.parallelism;
   const Bytes each = state_format(plan.scenario.training).parameter;
   for (const StageWork& work : plan.works) {
-    std::vector<std::uint32_t>& uses = averages_.emplace_back();
+    std::vector<std::uint32_t>& averages = averages_.emplace_back();
     for (const Bucket& bucket :
          fill_buckets(layer_bytes(plan, work, Held::by_all, each), bucket_sizes(how)))
-      uses.push_back(plan.use({Family::replicas, CollectiveKind::all_reduce, bucket.bytes}));
+      averages.push_back(uses.of({Family::replicas, CollectiveKind::all_reduce, bucket.bytes}));
   }
 }
 

@@ -30,7 +30,7 @@ std::vector<KeyProblem> local_problems(const Scenario& scenario, std::size_t wor
 
 class LocalSgdStrategy final : public Strategy {
  public:
-  void plan(StepPlan& plan) override;
+  void plan(const StepPlan& plan, CollectiveUses& uses) override;
   void begin_step(Emitter& out, std::uint32_t pipeline_rank) override;
   bool acts_between_layers(const LayerMoment& moment) const override;
   void before_layer(Emitter&, const LayerMoment&) override {}

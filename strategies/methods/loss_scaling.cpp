@@ -6,18 +6,16 @@
 namespace rehearse {
 
 void plan_overflow_check(StepPlan& plan) {
-  plan.overflow_uses.clear();  // a plan may be lowered more than once
-  plan.overflow_of_stages.reset();
   if (plan.scenario.training.loss_scaling != LossScaling::dynamic) return;
   const auto join = [&](Family family) {
     if (plan.size(family) > 1)
-      plan.overflow_uses.push_back(plan.use({family, CollectiveKind::all_reduce, Bytes{4}}));
+      plan.overflow_uses.push_back(plan.uses.of({family, CollectiveKind::all_reduce, Bytes{4}}));
   };
   join(Family::tensor);
   const bool cuts = plan.scenario.parallelism.zero_stage > 0;
   join(cuts ? Family::shards : Family::expert);
   if (plan.size(Family::stages) > 1)
-    plan.overflow_of_stages = plan.use({Family::stages, CollectiveKind::all_reduce, Bytes{4}});
+    plan.overflow_of_stages = plan.uses.of({Family::stages, CollectiveKind::all_reduce, Bytes{4}});
 }
 
 void check_overflow(Emitter& out, const Strategy& strategy) {

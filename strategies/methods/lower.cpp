@@ -162,7 +162,7 @@ class Lowering {
     if (action.kind != ActionKind::forward && !ends) return;
     Activations kept{}, working{};
     for (const std::uint32_t kind : plan_.work(action.stage).layers) {
-      const LayerPieces& layer = plan_.pieces.kinds()[kind];
+      const LayerPieces& layer = plan_.layers.kinds()[kind];
       const bool again = recompute == Recompute::full && layer.recomputes;
       const Activations& all =
           recompute == Recompute::selective ? layer.kept_selective : layer.kept;
@@ -203,16 +203,28 @@ std::unique_ptr<Strategy> make_strategy(const StepPlan& plan) {
   return std::make_unique<Zero>();
 }
 
-StepProgram lower_step(StepPlan& plan, StepNetwork& network, const LowerOptions& options) {
+StepPlan complete_plan(StepPlan plan, StepNetwork& network) {
+  CollectiveUses uses = plan.uses;
+  make_strategy(plan)->plan(plan, uses);
+  plan.uses = std::move(uses);
+  plan_overflow_check(plan);
+  uses = plan.uses;
+  SharedGradients().plan(plan, uses);
+  plan.uses = std::move(uses);
+  charge_host_launches(plan, network);
+  charge_framework_overhead(plan, network);
+  return plan;
+}
+
+StepProgram lower_step(const StepPlan& plan, StepNetwork& network, const LowerOptions& options) {
   ASSERT(options.collectives == Collectives::remembered ||
          (!options.fold && options.grain == Grain::kernels));
+  CollectiveUses uses = plan.uses;
   const std::unique_ptr<Strategy> strategy = make_strategy(plan);
-  strategy->plan(plan);
-  plan_overflow_check(plan);
+  strategy->plan(plan, uses);
   SharedGradients shared;
-  shared.plan(plan);
-  wait_for_host(plan, network);
-  add_to_exchanges(plan, network);
+  shared.plan(plan, uses);
+  ASSERT(uses == plan.uses);  // the plan is complete
   return Lowering(plan, network, options, *strategy, shared).run();
 }
 

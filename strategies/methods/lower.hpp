@@ -6,8 +6,12 @@
 
 namespace rehearse {
 
-/// The whole step of a plan, with the scenario's strategy for parameters and gradients. `blocks`
-/// merge stretches of kernels that nothing can interrupt, and give the same times.
-StepProgram lower_step(StepPlan& plan, StepNetwork& network, const LowerOptions& options);
+/// The plan with all that its step exchanges on this network, and what the host's launches and the
+/// framework add to its kernels and exchanges.
+StepPlan complete_plan(StepPlan plan, StepNetwork& network);
+
+/// The whole step of a complete plan, with the scenario's strategy for parameters and gradients.
+/// `blocks` merge stretches of kernels that nothing can interrupt, and give the same times.
+StepProgram lower_step(const StepPlan& plan, StepNetwork& network, const LowerOptions& options);
 
 }  // namespace rehearse

@@ -23,7 +23,7 @@ std::int64_t partial_parameters(const StepPlan& plan, std::uint32_t pipeline_ran
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s)
     if (plan.schedule.rank_of[s] == pipeline_rank)
       for (const std::uint32_t kind : plan.work(s).layers)
-        count += plan.pieces.kinds()[kind].partial_parameters;
+        count += plan.layers.kinds()[kind].partial_parameters;
   return count;
 }
 
@@ -49,22 +49,22 @@ bool clips_gradients(const StepPlan& plan) {
   return longest ? *longest > 0 : plan.seq_length > 0;
 }
 
-void SharedGradients::plan(StepPlan& plan) {
+void SharedGradients::plan(const StepPlan& plan, CollectiveUses& uses) {
   const auto places = static_cast<std::uint32_t>(plan.schedule.ranks.size());
   for (std::uint32_t r = 0; r < places; ++r) {
     const std::int64_t parameters = partial_parameters(plan, r);
     std::optional<std::uint32_t>& use = partial_.emplace_back();
     if (parameters > 0)
-      use = plan.use({Family::tensor, CollectiveKind::all_reduce, held(plan, parameters)});
+      use = uses.of({Family::tensor, CollectiveKind::all_reduce, held(plan, parameters)});
   }
   if (plan.tied_copy > 0)
-    tied_ = plan.use({Family::ends, CollectiveKind::all_reduce, held(plan, plan.tied_copy),
-                      plan.schedule.rank_of.front(), plan.schedule.rank_of.back()});
+    tied_ = uses.of({Family::ends, CollectiveKind::all_reduce, held(plan, plan.tied_copy),
+                     plan.schedule.rank_of.front(), plan.schedule.rank_of.back()});
   clips_ = clips_gradients(plan);
   if (!clips_) return;
   const bool zero = plan.scenario.parallelism.zero_stage > 0;
   const auto use = [&](Family family) {
-    return plan.use({family, CollectiveKind::all_reduce, norm_size});
+    return uses.of({family, CollectiveKind::all_reduce, norm_size});
   };
   if (plan.size(Family::tensor) > 1) norm_.push_back(use(Family::tensor));
   if (zero && plan.size(Family::shards) > 1) norm_.push_back(use(Family::shards));

@@ -24,8 +24,8 @@ namespace rehearse {
 
 class SharedGradients {
  public:
-  /// Adds the collectives it will use to the plan.
-  void plan(StepPlan& plan);
+  /// As Strategy::plan().
+  void plan(const StepPlan& plan, CollectiveUses& uses);
   /// Emits them, on all pipeline ranks. Their own gradients are complete, or waited for.
   void run(Emitter& out, const Strategy& strategy);
 

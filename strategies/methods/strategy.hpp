@@ -23,8 +23,9 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  /// Adds the collectives it will use to the plan, before anything is emitted.
-  virtual void plan(StepPlan& plan) = 0;
+  /// Before anything is emitted: what it will exchange, by the numbers of the uses, which are added
+  /// when they are new. It may be asked again for a plan that has them all.
+  virtual void plan(const StepPlan& plan, CollectiveUses& uses) = 0;
   /// What a pipeline rank holds and does before its first action.
   virtual void begin_step(Emitter& out, std::uint32_t pipeline_rank) = 0;
   /// Whether it wants to act between the layers of such an action, not only around all of them.

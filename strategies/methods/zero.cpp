@@ -40,7 +40,7 @@ Piece copy_of(Bytes parameters) {
 
 }  // namespace
 
-void Zero::add_parts(StepPlan& plan, const StageWork& work, Held held,
+void Zero::add_parts(const StepPlan& plan, const StageWork& work, Held held, CollectiveUses& uses,
                      std::vector<Part>& parts) const {
   const Parallelism& how = plan.scenario.parallelism;
   const StateFormat format = state_format(plan.scenario.training);
@@ -64,16 +64,16 @@ void Zero::add_parts(StepPlan& plan, const StageWork& work, Held held,
     if (bucket.bytes == Bytes{0}) continue;
     const Bytes weights{bucket.bytes.count() / format.gradient.count() * format.parameter.count()};
     if (shards > 1) {
-      part.scatter = plan.use({family, CollectiveKind::reduce_scatter, bucket.bytes});
-      part.gather = plan.use({family, CollectiveKind::all_gather, weights});
+      part.scatter = uses.of({family, CollectiveKind::reduce_scatter, bucket.bytes});
+      part.gather = uses.of({family, CollectiveKind::all_gather, weights});
     }
     if (copies > 1)
       part.average =
-          plan.use({Family::copies, CollectiveKind::all_reduce, share(bucket.bytes, shards)});
+          uses.of({Family::copies, CollectiveKind::all_reduce, share(bucket.bytes, shards)});
   }
 }
 
-void Zero::plan(StepPlan& plan) {
+void Zero::plan(const StepPlan& plan, CollectiveUses& uses) {
   const Parallelism& how = plan.scenario.parallelism;
   stage_ = how.zero_stage;
   prefetch_ = how.prefetch_layers;
@@ -89,27 +89,27 @@ void Zero::plan(StepPlan& plan) {
   const Bytes weight = state_format(plan.scenario.training).parameter;
   for (const StageWork& work : plan.works) {
     std::vector<Part>& parts = parts_.emplace_back();
-    add_parts(plan, work, Held::by_all, parts);
-    if (stage_ < 3) add_parts(plan, work, Held::by_expert_ranks, parts);
+    add_parts(plan, work, Held::by_all, uses, parts);
+    if (stage_ < 3) add_parts(plan, work, Held::by_expert_ranks, uses, parts);
     // Experts take turns with the rest, in the order of the backward pass.
     std::stable_sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
       return stage_ < 3 && a.bucket.layer > b.bucket.layer;
     });
     whole_.push_back(layer_bytes(plan, work, Held::by_all, weight));
   }
-  if (how.broadcast_parameters) plan_broadcasts(plan, weight);
+  if (how.broadcast_parameters) plan_broadcasts(plan, weight, uses);
   for (std::uint32_t s = 0; s < plan.schedule.stages; ++s) {
     const std::size_t layers = plan.work(s).layers.size();
     gathered_.push_back({std::vector<Emitter::Ops>(layers), std::vector<bool>(layers)});
   }
 }
 
-void Zero::plan_broadcasts(StepPlan& plan, Bytes weight) {
+void Zero::plan_broadcasts(const StepPlan& plan, Bytes weight, CollectiveUses& uses) {
   for (std::size_t kind = 0; kind < plan.works.size(); ++kind) {
-    std::vector<std::uint32_t>& uses = broadcasts_.emplace_back();
+    std::vector<std::uint32_t>& broadcasts = broadcasts_.emplace_back();
     for (const Held held : {Held::by_all, Held::by_expert_ranks}) {
       const auto add = [&](Bytes size) {
-        uses.push_back(plan.use({replicas_of(held), CollectiveKind::broadcast, size}));
+        broadcasts.push_back(uses.of({replicas_of(held), CollectiveKind::broadcast, size}));
       };
       const std::vector<Bytes> layers = layer_bytes(plan, plan.works[kind], held, weight);
       const Bytes all = std::accumulate(layers.begin(), layers.end(), Bytes{});
@@ -240,7 +240,7 @@ void Zero::after_layer(Emitter& out, const LayerMoment& moment) {
 // bucket by bucket as they are scattered.
 void Zero::hold_gradients(Emitter& out, const LayerMoment& moment) const {
   const StepPlan& plan = out.plan();
-  const LayerPieces& layer = plan.pieces.kinds()[plan.work(out.stage()).layers[moment.layer]];
+  const LayerPieces& layer = plan.layers.kinds()[plan.work(out.stage()).layers[moment.layer]];
   for (const Held held : {Held::by_all, Held::by_expert_ranks})
     if (plan.size(shards_of(held)) > 1)
       out.memory(out.first_of_layers(), false, MemoryKind::gradients,

@@ -24,7 +24,7 @@ namespace rehearse {
 
 class Zero final : public Strategy {
  public:
-  void plan(StepPlan& plan) override;
+  void plan(const StepPlan& plan, CollectiveUses& uses) override;
   void begin_step(Emitter& out, std::uint32_t pipeline_rank) override;
   bool acts_between_layers(const LayerMoment& moment) const override;
   void before_layer(Emitter& out, const LayerMoment& moment) override;
@@ -51,10 +51,11 @@ class Zero final : public Strategy {
   template <class Visit>
   void for_each_part(Emitter& out, std::uint32_t pipeline_rank, Visit visit) const;
   void release(Emitter& out, const LayerMoment& moment);
-  void plan_broadcasts(StepPlan& plan, Bytes weight);
+  void plan_broadcasts(const StepPlan& plan, Bytes weight, CollectiveUses& uses);
   void broadcast(Emitter& out, std::uint32_t pipeline_rank);
   void hold_gradients(Emitter& out, const LayerMoment& moment) const;
-  void add_parts(StepPlan& plan, const StageWork& work, Held held, std::vector<Part>& parts) const;
+  void add_parts(const StepPlan& plan, const StageWork& work, Held held, CollectiveUses& uses,
+                 std::vector<Part>& parts) const;
 
   std::size_t stage_ = 1, prefetch_ = 1;
   bool overlaps_gradients_ = false, overlaps_parameters_ = false, shards_ = false;

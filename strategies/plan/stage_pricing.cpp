@@ -46,10 +46,10 @@ std::array<Tape*, 4> tapes_of(StageWork& work) {
   return {&work.forward, &work.backward, &work.backward_input, &work.backward_weight};
 }
 
-void slow_sweeps(StageWork& work, const Accelerator& device) {
+void slow_sweeps(StageWork& work, const PieceList& pieces, const Accelerator& device) {
   for (Tape* tape : tapes_of(work))
     for (TapeStep& step : tape->steps) {
-      const auto* kernel = std::get_if<Compute>(&step.piece->work);
+      const auto* kernel = std::get_if<Compute>(&pieces[step.piece].work);
       if (kernel == nullptr || kernel->gemm.m > 0 || is_math(*kernel)) continue;
       const bool is_forward = step.phase == Phase::forward || step.phase == Phase::recompute;
       const double share = is_forward ? device.elementwise_share : device.elementwise_grad_share;
@@ -61,13 +61,13 @@ void slow_sweeps(StageWork& work, const Accelerator& device) {
     }
 }
 
-void slow_clocks(StageWork& work, const Accelerator& device) {
+void slow_clocks(StageWork& work, const PieceList& pieces, const Accelerator& device) {
   if (device.sustained_share >= 1) return;
   double at_peak = 0, in_all = 0;
   for (const Tape* tape : {&work.forward, &work.backward})
     for (const TapeStep& step : tape->steps) {
       in_all += step.time.seconds().count();
-      const auto* kernel = std::get_if<Compute>(&step.piece->work);
+      const auto* kernel = std::get_if<Compute>(&pieces[step.piece].work);
       if (kernel != nullptr && is_math(*kernel))
         at_peak += (kernel->flops / peak_for(kernel->math, device).rate).count();
     }
@@ -76,7 +76,7 @@ void slow_clocks(StageWork& work, const Accelerator& device) {
   const double slower = std::sqrt(std::sqrt(at_peak / allowed));
   for (Tape* tape : tapes_of(work))
     for (TapeStep& step : tape->steps) {
-      const auto* kernel = std::get_if<Compute>(&step.piece->work);
+      const auto* kernel = std::get_if<Compute>(&pieces[step.piece].work);
       if (kernel == nullptr || !is_math(*kernel)) continue;
       const Time math = math_time(step, *kernel, device);
       const Time more = Time::round(Seconds{math.seconds().count() * (slower - 1)});
@@ -85,12 +85,13 @@ void slow_clocks(StageWork& work, const Accelerator& device) {
     }
 }
 
-void wait_for_slowest(StageWork& work, std::size_t replicas, double spread) {
+void charge_slowest_replica(StageWork& work, const PieceList& pieces, std::size_t replicas,
+                            double spread) {
   const double more = spread * largest_draw(replicas);
   if (!(more > 0)) return;
   for (Tape* tape : tapes_of(work))
     for (TapeStep& step : tape->steps) {
-      if (!std::holds_alternative<Compute>(step.piece->work)) continue;
+      if (!std::holds_alternative<Compute>(pieces[step.piece].work)) continue;
       const Time waited = Time::round(Seconds{step.time.seconds().count() * more});
       step.time += waited;
       step.extra += waited;

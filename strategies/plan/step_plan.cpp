@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "sim/base/error.hpp"
 #include "sim/engine/cost_model.hpp"
@@ -91,17 +92,18 @@ Family family_of(Dimension dimension) {
 class Pricing {
  public:
   Pricing(StepPlan& plan, const Accelerator& device, const CostModel& cost)
-      : plan_{plan}, device_{device}, cost_{cost} {}
+      : plan_{plan}, device_{device}, cost_{cost}, times_(plan.pieces.size()) {}
 
   void operator()(Tape& tape) {
     for (TapeStep& step : tape.steps) {
-      if (const auto* exchange = std::get_if<Exchange>(&step.piece->work)) {
-        step.use = plan_.use({family_of(exchange->dimension), exchange->kind, exchange->size});
+      const Piece& piece = plan_.pieces[step.piece];
+      if (const auto* exchange = std::get_if<Exchange>(&piece.work)) {
+        step.use = plan_.uses.of({family_of(exchange->dimension), exchange->kind, exchange->size});
         continue;
       }
-      const auto [slot, is_new] = times_.try_emplace(step.piece);
-      if (is_new) slot->second = duration_of(std::get<Compute>(step.piece->work), device_, cost_);
-      step.time = slot->second;
+      std::optional<Time>& time = times_[static_cast<std::size_t>(step.piece)];
+      if (!time) time = duration_of(std::get<Compute>(piece.work), device_, cost_);
+      step.time = *time;
     }
   }
 
@@ -109,23 +111,24 @@ class Pricing {
   StepPlan& plan_;
   const Accelerator& device_;
   const CostModel& cost_;
-  std::map<const Piece*, Time> times_;
+  std::vector<std::optional<Time>> times_;  // by piece
 };
 
-StageWork work_of(const PieceTable& pieces, const std::vector<std::uint32_t>& kinds,
+/// `listed` by kind of layer.
+StageWork work_of(const std::vector<ListedLayer>& listed, const std::vector<std::uint32_t>& kinds,
                   const Parallelism& how, bool in_halves) {
   StageWork work{.layers = kinds};
-  std::vector<const LayerPieces*> layers;
-  for (const std::uint32_t kind : kinds) layers.push_back(&pieces.kinds()[kind]);
+  std::vector<ListedLayer> layers;
+  for (const std::uint32_t kind : kinds) layers.push_back(listed[kind]);
   work.forward = forward_tape(layers);
   work.backward = backward_tape(layers, BackwardPart::all, how.recompute);
   if (in_halves) {
     work.backward_input = backward_tape(layers, BackwardPart::inputs, how.recompute);
     work.backward_weight = backward_tape(layers, BackwardPart::weights, how.recompute);
   }
-  work.input = layers.front()->input;
-  work.output = layers.back()->output;
-  for (const LayerPieces* layer : layers) work.parameters += layer->parameters;
+  work.input = layers.front().layer->input;
+  work.output = layers.back().layer->output;
+  for (const ListedLayer& listed_layer : layers) work.parameters += listed_layer.layer->parameters;
   return work;
 }
 
@@ -168,17 +171,18 @@ PieceTable pieces_for(const Workload& workload, const Scenario& scenario,
   return pieces;
 }
 
-void put_before(Tape& tape, const Piece& piece, Phase phase) {
+void put_before(Tape& tape, PieceId piece, Phase phase) {
   if (tape.steps.empty()) return;
-  tape.steps.insert(tape.steps.begin(), {&piece, phase});
+  tape.steps.insert(tape.steps.begin(), {piece, phase});
   for (std::uint32_t& end : tape.layer_end) ++end;
 }
 
 // Only the last stage has a loss, and no other stage the same layers.
 void scale_loss(StepPlan& plan) {
   StageWork& last = plan.works[plan.work_of.back()];
-  put_before(last.backward, scale_piece(), Phase::backward);
-  put_before(last.backward_input, scale_piece(), Phase::backward_input);
+  const PieceId scale = plan.pieces.add(scale_piece());
+  put_before(last.backward, scale, Phase::backward);
+  put_before(last.backward_input, scale, Phase::backward_input);
 }
 
 // Every tensor rank has the whole of what the next stage needs: each sends a part of it, and the
@@ -188,9 +192,9 @@ void scatter_messages(StepPlan& plan) {
   const Parallelism& how = plan.scenario.parallelism;
   const auto ranks = static_cast<std::int64_t>(plan.size(Family::tensor));
   if (ranks == 1 || how.sequence_parallel || plan.schedule.ranks.size() == 1) return;
-  const auto gather = [&](Bytes size) -> const Piece& {
+  const auto gather = [&](Bytes size) {
     const Exchange exchange{Dimension::tensor, CollectiveKind::all_gather, size};
-    return plan.between.emplace_back(Piece{.name = "stage.gather", .work = exchange});
+    return plan.pieces.add({.name = "stage.gather", .work = exchange});
   };
   const auto part = [&](Bytes size) { return Bytes{(size.count() + ranks - 1) / ranks}; };
   for (std::uint32_t w = 0; w < plan.works.size(); ++w) {
@@ -200,7 +204,7 @@ void scatter_messages(StepPlan& plan) {
       work.input = part(work.input);
     }
     if (w == plan.work_of.back()) continue;
-    const Piece& gradients = gather(work.output);
+    const PieceId gradients = gather(work.output);
     put_before(work.backward, gradients, Phase::backward);
     put_before(work.backward_input, gradients, Phase::backward_input);
     work.output = part(work.output);
@@ -212,14 +216,16 @@ void deal_out(StepPlan& plan, const Workload& workload, const Accelerator& devic
   const Parallelism& how = plan.scenario.parallelism;
   const std::size_t stages = plan.schedule.stages;
   const std::vector<Range> ranges = has_blocks(workload) ? deal_blocks(workload, how, stages)
-                                                         : deal_by_work(plan.pieces, how, stages);
+                                                         : deal_by_work(plan.layers, how, stages);
+  std::vector<ListedLayer> listed;
+  for (const LayerPieces& kind : plan.layers.kinds()) listed.push_back(plan.pieces.add(kind));
   const bool in_halves = has_halves(plan.schedule);
   std::map<std::vector<std::uint32_t>, std::uint32_t> known;
   for (const auto& [begin, end] : ranges) {
     std::vector<std::uint32_t> kinds;
-    for (std::size_t l = begin; l < end; ++l) kinds.push_back(plan.pieces.kind(l));
+    for (std::size_t l = begin; l < end; ++l) kinds.push_back(plan.layers.kind(l));
     const auto [slot, is_new] = known.emplace(kinds, static_cast<std::uint32_t>(plan.works.size()));
-    if (is_new) plan.works.push_back(work_of(plan.pieces, kinds, how, in_halves));
+    if (is_new) plan.works.push_back(work_of(listed, kinds, how, in_halves));
     plan.work_of.push_back(slot->second);
   }
   if (plan.scenario.training.loss_scaling == LossScaling::dynamic) scale_loss(plan);
@@ -230,10 +236,10 @@ void deal_out(StepPlan& plan, const Workload& workload, const Accelerator& devic
     price(work.backward);
     price(work.backward_input);
     price(work.backward_weight);
-    if (has_blocks(workload)) slow_sweeps(work, device);
-    slow_clocks(work, device);
-    wait_for_slowest(work, plan.placement.size(Replicas::all),
-                     frameworks()[plan.scenario.training.framework].spread);
+    if (has_blocks(workload)) slow_sweeps(work, plan.pieces, device);
+    slow_clocks(work, plan.pieces, device);
+    charge_slowest_replica(work, plan.pieces, plan.placement.size(Replicas::all),
+                           frameworks()[plan.scenario.training.framework].spread);
   }
 }
 
@@ -263,14 +269,12 @@ Dimension dimension_of(Family family) {
 
 bool is_joint(Family family) { return family == Family::ends || family == Family::stages; }
 
-std::uint32_t StepPlan::use(const CollectiveUse& wanted) {
-  const auto found = std::find(uses.begin(), uses.end(), wanted);
-  if (found != uses.end()) return static_cast<std::uint32_t>(found - uses.begin());
-  uses.push_back(wanted);
-  return static_cast<std::uint32_t>(uses.size() - 1);
+std::uint32_t CollectiveUses::of(const CollectiveUse& use) {
+  const auto found = std::find(uses_.begin(), uses_.end(), use);
+  const auto number = static_cast<std::uint32_t>(found - uses_.begin());
+  if (number == uses_.size()) uses_.push_back(use);
+  return number;
 }
-
-Time StepPlan::time_of(const Compute& work) const { return duration_of(work, *device, *cost); }
 
 std::size_t StepPlan::size(Family family) const {
   switch (family) {
@@ -300,21 +304,19 @@ StepPlan plan_step(const Scenario& scenario, const Workload& workload, std::size
       .placement = std::move(placement),
       .batch = batch,
       .schedule = schedule_for(how, microbatches),
-      .pieces = pieces_for(workload, scenario, device),
-      .between = {},
+      .layers = pieces_for(workload, scenario, device),
+      .pieces = {},
       .works = {},
       .work_of = {},
       .uses = {},
       .model_flops = {},
       .seq_length = static_cast<std::size_t>(sequence_length(workload, scenario.training)),
-      .parameters = workload.parameters(),
-      .device = &device,
-      .cost = &cost};
+      .parameters = workload.parameters()};
   if (plan.schedule.rank_of.front() != plan.schedule.rank_of.back())
-    plan.tied_copy = plan.pieces.copy_tied_parameters();
+    plan.tied_copy = plan.layers.copy_tied_parameters();
   deal_out(plan, workload, device, cost);
-  for (std::size_t l = 0; l < plan.pieces.size(); ++l)
-    plan.model_flops += plan.pieces[l].model_flops;
+  for (std::size_t l = 0; l < plan.layers.size(); ++l)
+    plan.model_flops += plan.layers[l].model_flops;
   plan.model_flops = static_cast<double>(batch.global) /
                      static_cast<double>(scenario.training.micro_batch_size) * plan.model_flops;
   return plan;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,12 +33,28 @@ Dimension dimension_of(Family family);
 /// Whether its groups reach over several pipeline ranks.
 bool is_joint(Family family);
 
+/// A collective on every group of a family.
 struct CollectiveUse {
   Family family{};
   CollectiveKind kind{};
   Bytes size;
   std::uint32_t first = 0, last = 0;  // of Family::ends: the pipeline ranks
   friend bool operator==(const CollectiveUse&, const CollectiveUse&) = default;
+};
+
+/// The collectives of a step, each once: the rest of the plan names them by their number.
+class CollectiveUses {
+ public:
+  /// The number of a use, which is added when it is new.
+  std::uint32_t of(const CollectiveUse& use);
+  const CollectiveUse& operator[](std::size_t number) const { return uses_[number]; }
+  std::size_t size() const { return uses_.size(); }
+  auto begin() const { return uses_.begin(); }
+  auto end() const { return uses_.end(); }
+  friend bool operator==(const CollectiveUses&, const CollectiveUses&) = default;
+
+ private:
+  std::vector<CollectiveUse> uses_;
 };
 
 /// Streams of communication: what shares one takes turns.
@@ -52,41 +67,38 @@ struct StageWork {
   Tape forward, backward, backward_input, backward_weight;
   Bytes input, output;  // of a micro-batch: what a rank hands to the stages beside it
   std::int64_t parameters = 0;
+  friend bool operator==(const StageWork&, const StageWork&) = default;
 };
 
 /// A step whose gradients overflowed ends without its update (loss_scaling.hpp).
 enum class Update : std::uint8_t { done, skipped };
 
+/// A value: lowering (methods/lower.hpp) only reads it. plan_step() leaves out what depends on the
+/// network; complete_plan() adds it.
 struct StepPlan {
   Scenario scenario;
   Placement placement;
   Batch batch;
   Schedule schedule;
-  PieceTable pieces;
-  std::deque<Piece> between;  // pieces of stages, not of a layer; tapes point to them
+  PieceTable layers;
+  PieceList pieces;  // of layers and stages, as tapes name them
   std::vector<StageWork> works;
   std::vector<std::uint32_t> work_of;  // by stage
-  std::vector<CollectiveUse> uses;     // each once
-  Flops model_flops;                   // of a step
-  std::size_t seq_length = 0;          // tokens of a sample; 0: samples have none
-  std::int64_t parameters = 0;         // of the whole model
-  std::int64_t tied_copy = 0;          // parameters that the last stage holds of the first one's
+  CollectiveUses uses;
+  Flops model_flops;            // of a step
+  std::size_t seq_length = 0;   // tokens of a sample; 0: samples have none
+  std::int64_t parameters = 0;  // of the whole model
+  std::int64_t tied_copy = 0;   // parameters that the last stage holds of the first one's
   std::vector<std::uint32_t> overflow_uses;         // of the check, one after the other
   std::optional<std::uint32_t> overflow_of_stages;  // and the last, over the pipeline
   Update update = Update::done;
   // What the framework adds to each use where nothing computes beside it; empty: nothing.
   std::vector<Time> added;
-  bool has_host = false;                // waits for the host are in the tapes' times
-  const Accelerator* device = nullptr;  // what computes every stage, and how it is priced; both
-  const CostModel* cost = nullptr;      // outlive the plan
 
   const StageWork& work(std::uint32_t stage) const { return works[work_of[stage]]; }
-  /// The number of a use, which is added when it is new.
-  std::uint32_t use(const CollectiveUse& use);
   std::size_t size(Family family) const;
   Time added_to(std::uint32_t use) const { return use < added.size() ? added[use] : Time{}; }
-  /// Of a kernel alone.
-  Time time_of(const Compute& work) const;
+  friend bool operator==(const StepPlan&, const StepPlan&) = default;
 };
 
 /// Throws InputError with all that does not come out even. `device` computes every stage;

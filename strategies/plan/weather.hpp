@@ -27,6 +27,7 @@ class Weather {
 
   /// Every kernel and every exchange is as planned.
   bool is_calm() const { return !touches_kernels_ && !shakes_exchanges(); }
+  bool touches_kernels() const { return touches_kernels_; }
   bool shakes_exchanges() const { return told_.network_jitter > 0; }
   /// Something comes from the seed.
   bool is_drawn() const { return tells_ranks_apart() || told_.pause_length > Time{}; }

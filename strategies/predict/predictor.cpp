@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/engine/cost_model.hpp"
+#include "strategies/lowering/perturb.hpp"
 #include "strategies/methods/local_sgd.hpp"
 #include "strategies/methods/lower.hpp"
 #include "strategies/plan/step_schedule.hpp"
@@ -100,9 +101,17 @@ StepPlan StepPredictor::plan(const Scenario& scenario, const Workload& workload,
                    microbatches);
 }
 
-StepPredictor::Run StepPredictor::simulate(StepPlan& plan, const LowerOptions& options) {
+StepProgram StepPredictor::lowered(const StepPlan& plan, const LowerOptions& options) {
+  const Scenario& scenario = plan.scenario;
+  StepProgram step = lower_step(plan, network(plan.placement, scenario.collectives), options);
+  perturb_kernels(step, Weather(scenario.imperfection, plan.placement.world()),
+                  accelerator_of(topology_), cost_);
+  return step;
+}
+
+StepPredictor::Run StepPredictor::simulate(const StepPlan& plan, const LowerOptions& options) {
   Run run;
-  run.step = lower_step(plan, network(plan.placement, plan.scenario.collectives), options);
+  run.step = lowered(plan, options);
   run.timeline = engine_.run(run.step.program);
   return run;
 }
@@ -111,16 +120,14 @@ StepPredictor::Run StepPredictor::simulate(StepPlan& plan, const LowerOptions& o
 bool StepPredictor::shows_transfers(const StepPlan& plan) {
   if (crowds_ == Crowds::by_flows || !is_small(plan)) return false;
   if (plan.scenario.imperfection.network_jitter > 0) return false;
-  StepPlan own = plan;  // lowering adds the strategy's uses to it
-  StepNetwork& network = this->network(plan.placement, plan.scenario.collectives);
-  return lower_step(own, network, {.grain = Grain::blocks}).needs_transfers;
+  return lowered(plan, {.grain = Grain::blocks}).needs_transfers;
 }
 
-StepPredictor::Run StepPredictor::simulate_transfers(StepPlan& plan, const LowerOptions& options) {
-  StepNetwork& network = this->network(plan.placement, plan.scenario.collectives);
+StepPredictor::Run StepPredictor::simulate_transfers(const StepPlan& plan,
+                                                     const LowerOptions& options) {
   Run run;
-  run.step = lower_step(plan, network, options);
-  const auto whole = lower_transfers(plan, network, routing_, most_transfers);
+  run.step = lowered(plan, options);
+  const auto whole = expand_step(lowered(plan, expandable), routing_, most_transfers);
   run.timeline = whole ? seen_from(run.step, *whole, engine_.run(whole->expanded.program))
                        : engine_.run(run.step.program);
   return run;
@@ -160,7 +167,7 @@ Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
 
 StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Workload& workload,
                                              const Detail& detail) {
-  StepPlan what = plan(scenario, workload, detail.microbatches);
+  const StepPlan what = plan(scenario, workload, detail.microbatches);
   const bool transfers = shows_transfers(what);
   const LowerOptions options{.grain = transfers ? Grain::kernels : detail.grain,
                              .fold = detail.fold,
@@ -172,17 +179,13 @@ StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Wor
 
 StepProgram StepPredictor::whole_program(const Scenario& scenario, const Workload& workload) {
   refuse_network_jitter(scenario);
-  StepPlan what = plan(scenario, workload, 0);
-  return lower_step(what, network(what.placement, scenario.collectives),
-                    {.fold = false, .collectives = Collectives::whole});
+  return lowered(plan(scenario, workload, 0), expandable);
 }
 
 std::optional<WholeStep> StepPredictor::every_transfer(const Scenario& scenario,
                                                        const Workload& workload,
                                                        std::size_t most_ops) {
-  refuse_network_jitter(scenario);
-  StepPlan what = plan(scenario, workload, 0);
-  return lower_transfers(what, network(what.placement, scenario.collectives), routing_, most_ops);
+  return expand_step(whole_program(scenario, workload), routing_, most_ops);
 }
 
 // The rounds left out are like the last one that was simulated.

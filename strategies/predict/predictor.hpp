@@ -59,9 +59,10 @@ class StepPredictor {
     StepProgram step;
     Timeline timeline;
   };
-  Run simulate(StepPlan& plan, const LowerOptions& options);
+  StepProgram lowered(const StepPlan& plan, const LowerOptions& options);
+  Run simulate(const StepPlan& plan, const LowerOptions& options);
   bool shows_transfers(const StepPlan& plan);
-  Run simulate_transfers(StepPlan& plan, const LowerOptions& options);
+  Run simulate_transfers(const StepPlan& plan, const LowerOptions& options);
   Prediction tell(const Run& run, const Accounts& accounts, const StepPlan& plan) const;
   Prediction extrapolate(const Run& run, const SteadyState& steady, const StepPlan& plan,
                          std::size_t microbatches) const;

@@ -1,5 +1,5 @@
-// From a scenario's file to what can be predicted or run, the same for every command: read, checked,
-// on its machine as it was measured and as it runs, with its framework's launches.
+// From a scenario's file to what can be predicted or run, the same for every command: read,
+// checked, on its machine as it was measured and as it runs, with its framework's launches.
 //
 //   file ─load─▶ LoadedScenario ─check─▶ ─profile─▶ machine and launches as measured ─▶ ready
 #pragma once

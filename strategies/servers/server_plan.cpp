@@ -42,7 +42,7 @@ void add_kind(std::vector<LayerLoad>& layers, const StepPlan& plan) {
   ASSERT(forward.size() == work.layers.size() && backward.size() == work.layers.size());
   layers.resize(work.layers.size());
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    layers[l].parameters = plan.pieces.kinds()[work.layers[l]].parameters;
+    layers[l].parameters = plan.layers.kinds()[work.layers[l]].parameters;
     layers[l].forward.push_back(forward[l]);
     layers[l].backward.push_back(backward[l]);
   }

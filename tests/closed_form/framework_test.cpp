@@ -240,8 +240,9 @@ TEST(Exchanges, OfWholeGradientsAreAllReducesInFp32) {
       static_cast<std::size_t>(find_framework("aa-scaling-fa2") - frameworks().data());
   StepPlan plan = plan_step(scenario, shortened("gpt2", 2), machine.rank_count(),
                             machine.accelerators.front(), cost);
-  const std::uint32_t scatter = plan.use({Family::shards, CollectiveKind::reduce_scatter, 1_MiB});
-  const std::uint32_t gather = plan.use({Family::shards, CollectiveKind::all_gather, 1_MiB});
+  const std::uint32_t scatter =
+      plan.uses.of({Family::shards, CollectiveKind::reduce_scatter, 1_MiB});
+  const std::uint32_t gather = plan.uses.of({Family::shards, CollectiveKind::all_gather, 1_MiB});
   Routing routing{machine};
   FastSimulator engine{routing, cost};
   FamilyPool pool{routing, engine};
@@ -249,7 +250,7 @@ TEST(Exchanges, OfWholeGradientsAreAllReducesInFp32) {
   const auto time = [&](CollectiveKind kind, Bytes size) {
     return network.use({Family::shards, kind, size}).entries.front().cost.time;
   };
-  add_to_exchanges(plan, network);
+  charge_framework_overhead(plan, network);
   EXPECT_EQ(plan.added_to(scatter),
             time(CollectiveKind::all_reduce, 2_MiB) - time(CollectiveKind::reduce_scatter, 1_MiB));
   EXPECT_EQ(plan.added_to(gather), Time{});

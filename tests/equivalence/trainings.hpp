@@ -59,8 +59,10 @@ class LoweredTraining {
       : topology_{calm_star(training.ranks, {BytesPerSecond{1e10}, 1_us})},
         plan{plan_step(training.scenario, training.model, training.ranks,
                        topology_.accelerators.front(), cost_)},
-        network_{plan.placement, training.scenario.collectives, pool_},
-        step{lower_step(plan, network_, bindable)} {}
+        network_{plan.placement, training.scenario.collectives, pool_} {
+    plan = complete_plan(std::move(plan), network_);
+    step = lower_step(plan, network_, bindable);
+  }
 
   StepProgram lowered(const LowerOptions& options) { return lower_step(plan, network_, options); }
 

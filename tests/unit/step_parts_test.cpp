@@ -74,13 +74,14 @@ LayerPieces layer(const std::string& name, bool recomputes) {
 class Tapes : public testing::Test {
  protected:
   const LayerPieces a_ = layer("a", true), b_ = layer("b", false);
-  const std::vector<const LayerPieces*> layers_{&a_, &b_};
+  PieceList pieces_;
+  const std::vector<ListedLayer> layers_{pieces_.add(a_), pieces_.add(b_)};
 
-  static std::string text(const Tape& tape) {
+  std::string text(const Tape& tape) const {
     std::string out;
     std::size_t layer = 0;
     for (std::size_t i = 0; i < tape.steps.size(); ++i) {
-      out += tape.steps[i].piece->name;
+      out += pieces_[tape.steps[i].piece].name;
       if (tape.steps[i].phase == Phase::recompute) out += "'";
       const bool ends = i + 1 == tape.layer_end[layer];
       out += ends ? " | " : " ";
@@ -122,11 +123,11 @@ TEST_F(Tapes, ExchangesRunBesideWhatIsThere) {
   };
   split.backward = {exchange("gather", true, 1), piece("dgrad"),      exchange("sum", false, 2),
                     piece("wgrad", true),        piece("bias", true), piece("norm")};
-  const std::vector<const LayerPieces*> layers{&split};
+  const std::vector<ListedLayer> layers{pieces_.add(split)};
   const auto beside = [&](BackwardPart part) {
     std::vector<int> counts;
     for (const TapeStep& step : backward_tape(layers, part, Recompute::none).steps)
-      if (std::holds_alternative<Exchange>(step.piece->work)) counts.push_back(step.beside);
+      if (std::holds_alternative<Exchange>(pieces_[step.piece].work)) counts.push_back(step.beside);
     return counts;
   };
   EXPECT_EQ(beside(BackwardPart::all), (std::vector<int>{1, 2}));
