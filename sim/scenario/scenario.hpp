@@ -134,7 +134,8 @@ struct Compression {
   friend bool operator==(const Compression&, const Compression&) = default;
 };
 
-/// [imperfection]: what real machines do (strategies/plan/weather.hpp). All draws come from `seed`.
+/// [imperfection]: what real machines do (strategies/plan/imperfections.hpp). All draws come from
+/// `seed`.
 struct Imperfection {
   std::size_t seed = 1, seeds = 1;  // seeds: so many runs, from `seed` on
   std::vector<std::size_t> slow_ranks;

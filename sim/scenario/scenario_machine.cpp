@@ -33,10 +33,10 @@ std::set<Ends> cables_of(Rank rank, const Topology& topology, Routing& routing) 
   return cables;
 }
 
-Topology with_slow_cables(const Topology& topology, const Imperfection& weather) {
+Topology with_slow_cables(const Topology& topology, const Imperfection& imperfection) {
   std::set<Ends> slow;
   Routing routing(topology);
-  for (const std::size_t rank : weather.slow_cables)
+  for (const std::size_t rank : imperfection.slow_cables)
     if (rank < topology.rank_count())
       slow.merge(cables_of(static_cast<Rank>(rank), topology, routing));
   Topology machine;
@@ -47,10 +47,10 @@ Topology with_slow_cables(const Topology& topology, const Imperfection& weather)
   for (const Device& device : topology.devices()) machine.add(device);
   for (Link link : topology.links()) {
     if (slow.contains(ends_of(link))) {
-      link.bandwidth = link.bandwidth / weather.slow_cable_factor;
-      link.latency += weather.slow_cable_latency;
-      link.worn *= weather.slow_cable_factor;
-      link.delay += weather.slow_cable_latency;
+      link.bandwidth = link.bandwidth / imperfection.slow_cable_factor;
+      link.latency += imperfection.slow_cable_latency;
+      link.worn *= imperfection.slow_cable_factor;
+      link.delay += imperfection.slow_cable_latency;
     }
     machine.connect(link);
   }

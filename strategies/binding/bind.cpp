@@ -385,7 +385,7 @@ BoundStep bound_step_of(const Scenario& scenario, const Workload& workload,
   StepNetwork network{plan.placement, own.collectives, pool};
   plan = complete_plan(std::move(plan), network);
   StepProgram step = lower_step(plan, network, bindable);
-  perturb_kernels(step, Weather(own.imperfection, plan.placement.world()), device, cost);
+  perturb_kernels(step, Imperfections(own.imperfection, plan.placement.world()), device, cost);
   return bind(plan, workload, std::move(step), numbers);
 }
 

@@ -65,7 +65,7 @@ struct Cast {
 };
 
 /// `pipeline_rank` by rank. Without `fold` every rank plays itself. Ranks of different `own`
-/// colours are not alike to begin with (Weather::colours()); without any all may be.
+/// colours are not alike to begin with (Imperfections::colours()); without any all may be.
 Cast make_cast(std::span<const std::uint32_t> pipeline_rank, std::span<const Traffic> traffic,
                const Topology& topology, bool fold, std::span<const std::uint64_t> own = {});
 

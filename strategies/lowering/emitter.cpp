@@ -17,10 +17,11 @@ Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions&
     : plan_{plan},
       network_{network},
       options_{options},
-      weather_{plan.scenario.imperfection, plan.placement.world()},
+      imperfections_{plan.scenario.imperfection, plan.placement.world()},
       handovers_{handovers_of()},
-      cast_{network.cast(plan.uses, handovers_, options.fold && !weather_.tells_ranks_apart(),
-                         weather_.colours())} {
+      cast_{network.cast(plan.uses, handovers_,
+                         options.fold && !imperfections_.distinguishes_ranks(),
+                         imperfections_.colours())} {
   const std::size_t places = cast_.begin.size() - 1;
   exchanges_.resize(places);
   names_.resize(plan.pieces.size());
@@ -136,7 +137,9 @@ bool Emitter::has_exchange_beside() const {
 }
 
 // What was remembered of exchanges and kernels together holds for kernels as planned.
-bool Emitter::merges_exchanges() const { return weather_.is_calm() && !has_exchange_beside(); }
+bool Emitter::merges_exchanges() const {
+  return imperfections_.is_ideal() && !has_exchange_beside();
+}
 
 void Emitter::add_waits(std::uint32_t actor) {
   for (const Ops& wait : waits_[place_]) {
@@ -210,7 +213,7 @@ void Emitter::run_merged(const Block& block) {
   compute(phase_names_[static_cast<std::size_t>(block.step->phase)], {.fixed = block.time},
           block.step->phase);
   const auto is_zero = [](Time time) { return time == Time{}; };
-  const bool is_ideal = weather_.is_calm();
+  const bool is_ideal = imperfections_.is_ideal();
   if (is_ideal && std::all_of(block.exchanged.begin(), block.exchanged.end(), is_zero) &&
       std::all_of(block.hidden.begin(), block.hidden.end(), is_zero))
     return;

@@ -15,7 +15,7 @@
 #include "strategies/fold/step_network.hpp"
 #include "strategies/fold/traffic_count.hpp"
 #include "strategies/lowering/step_program.hpp"
-#include "strategies/plan/weather.hpp"
+#include "strategies/plan/imperfections.hpp"
 
 namespace rehearse {
 
@@ -131,7 +131,7 @@ class Emitter {
   const StepPlan& plan_;
   StepNetwork& network_;
   LowerOptions options_;
-  Weather weather_;
+  Imperfections imperfections_;
   std::vector<std::uint64_t> exchanges_;  // so far, by pipeline rank
   std::vector<StepNetwork::Handover> handovers_;
   const Cast& cast_;

@@ -33,7 +33,7 @@ const std::vector<Emitter::Block>& Emitter::blocks(const Tape& tape, std::size_t
       kernels += tape.steps[i + k].time;
     i += step.beside;
     // Kernels of an imperfect machine take other times beside an exchange than those planned.
-    const bool joins = with_exchanges && (step.beside == 0 || weather_.is_calm());
+    const bool joins = with_exchanges && (step.beside == 0 || imperfections_.is_ideal());
     if (exchange != nullptr && !(joins && merges(step.use))) {
       blocks.push_back({.step = &step});
       if (step.beside == 0) continue;
@@ -127,13 +127,14 @@ void Emitter::add_message(std::uint32_t traffic, std::uint32_t number, Lane lane
 }
 
 double Emitter::network_factor(Rank first) const {
-  return weather_.shakes_exchanges() ? weather_.exchange(first, exchanges_[place_]) : 1;
+  return imperfections_.perturbs_exchanges() ? imperfections_.exchange(first, exchanges_[place_])
+                                             : 1;
 }
 
-// In still weather a connection serves all exchanges of its party; else each has its own.
+// Without network jitter a connection serves all exchanges of its party; else each has its own.
 ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t number) {
   ConnectionId& known = connections_[use][number];
-  if (known != no_connection && !weather_.shakes_exchanges()) return known;
+  if (known != no_connection && !imperfections_.perturbs_exchanges()) return known;
   const Cast::Party& party = cast_.traffic[use].parties[number];
   const RememberedCollective& cost = costs_[use]->entries[party.entry].cost;
   std::vector<Rank> ranks;
@@ -152,7 +153,7 @@ ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t numbe
 
 ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t number, Bytes size) {
   const auto [slot, is_new] = messages_.try_emplace({traffic, number, size.count()});
-  if (!is_new && !weather_.shakes_exchanges()) return slot->second;
+  if (!is_new && !imperfections_.perturbs_exchanges()) return slot->second;
   const Cast::Party& party = cast_.traffic[traffic].parties[number];
   if (options_.collectives == Collectives::whole) {
     const auto protocol = message_protocol_number(network_.topology());

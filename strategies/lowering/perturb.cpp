@@ -11,15 +11,15 @@ namespace {
 
 class Perturbation {
  public:
-  Perturbation(StepProgram& step, const Weather& weather, const Accelerator& device,
+  Perturbation(StepProgram& step, const Imperfections& imperfections, const Accelerator& device,
                const CostModel& cost)
-      : step_{step}, weather_{weather}, device_{device}, cost_{cost} {}
+      : step_{step}, imperfections_{imperfections}, device_{device}, cost_{cost} {}
 
   void run() {
     for (std::size_t i = 0; i < step_.program.size(); ++i) {
       const auto id = static_cast<OpId>(i);
       const Program::Op op = step_.program[id];
-      if (op.kind != WorkKind::compute || !weather_.touches(op.rank)) continue;
+      if (op.kind != WorkKind::compute || !imperfections_.perturbs(op.rank)) continue;
       const Time planned = duration_of(step_.program.compute(op), device_, cost_);
       const MergedOp* const merged = merged_at(id);
       step_.program.set_compute(
@@ -40,11 +40,11 @@ class Perturbation {
     Time as_planned, taken;
     for (const Time kernel : kernels) {
       as_planned += kernel;
-      taken += weather_.kernel(rank, so_far.kernels++, kernel);
+      taken += imperfections_.kernel(rank, so_far.kernels++, kernel);
     }
     const Time before = so_far.worked;
     so_far.worked += taken;
-    return planned - as_planned + taken + weather_.pauses(rank, before, so_far.worked);
+    return planned - as_planned + taken + imperfections_.pauses(rank, before, so_far.worked);
   }
 
   const MergedOp* merged_at(OpId id) {
@@ -54,7 +54,7 @@ class Perturbation {
   }
 
   StepProgram& step_;
-  const Weather& weather_;
+  const Imperfections& imperfections_;
   const Accelerator& device_;
   const CostModel& cost_;
   std::unordered_map<Rank, Progress> progress_;
@@ -63,9 +63,9 @@ class Perturbation {
 
 }  // namespace
 
-void perturb_kernels(StepProgram& step, const Weather& weather, const Accelerator& device,
-                     const CostModel& cost) {
-  if (weather.touches_kernels()) Perturbation(step, weather, device, cost).run();
+void perturb_kernels(StepProgram& step, const Imperfections& imperfections,
+                     const Accelerator& device, const CostModel& cost) {
+  if (imperfections.perturbs_kernels()) Perturbation(step, imperfections, device, cost).run();
 }
 
 }  // namespace rehearse

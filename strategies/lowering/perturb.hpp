@@ -3,13 +3,13 @@
 
 #include "sim/engine/cost_model.hpp"
 #include "strategies/lowering/step_program.hpp"
-#include "strategies/plan/weather.hpp"
+#include "strategies/plan/imperfections.hpp"
 
 namespace rehearse {
 
 /// Slow ranks, jitter of ranks and kernels, pauses: every kernel of a rank that they concern takes
 /// a time of its own. `device` computes every rank, at what `cost` says.
-void perturb_kernels(StepProgram& step, const Weather& weather, const Accelerator& device,
-                     const CostModel& cost);
+void perturb_kernels(StepProgram& step, const Imperfections& imperfections,
+                     const Accelerator& device, const CostModel& cost);
 
 }  // namespace rehearse

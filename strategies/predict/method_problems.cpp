@@ -43,32 +43,34 @@ void check_pair(const char* who, bool has_who, const char* how, bool has_how,
 
 }  // namespace
 
-std::vector<KeyProblem> imperfection_problems(const Imperfection& weather, std::size_t world) {
+std::vector<KeyProblem> imperfection_problems(const Imperfection& imperfection, std::size_t world) {
   KeyProblems problems;
-  check_ranks("slow_ranks", weather.slow_ranks, world, problems);
-  check_ranks("slow_cables", weather.slow_cables, world, problems);
-  check_ranks("pause_ranks", weather.pause_ranks, world, problems);
-  check_pair("slow_ranks", !weather.slow_ranks.empty(), "slow_rank_factor",
-             weather.slow_rank_factor != 1, problems);
-  const bool slows_cables = weather.slow_cable_factor != 1 || weather.slow_cable_latency > Time{};
-  if (!weather.slow_cables.empty() && !slows_cables)
+  check_ranks("slow_ranks", imperfection.slow_ranks, world, problems);
+  check_ranks("slow_cables", imperfection.slow_cables, world, problems);
+  check_ranks("pause_ranks", imperfection.pause_ranks, world, problems);
+  check_pair("slow_ranks", !imperfection.slow_ranks.empty(), "slow_rank_factor",
+             imperfection.slow_rank_factor != 1, problems);
+  const bool slows_cables =
+      imperfection.slow_cable_factor != 1 || imperfection.slow_cable_latency > Time{};
+  if (!imperfection.slow_cables.empty() && !slows_cables)
     tell(problems, {"slow_cables"},
          "slow_cables without slow_cable_factor or slow_cable_latency changes nothing");
-  if (weather.slow_cables.empty() && slows_cables)
+  if (imperfection.slow_cables.empty() && slows_cables)
     tell(problems, {"slow_cable_factor", "slow_cable_latency"},
          "slow_cable_factor and slow_cable_latency need slow_cables: of which ranks");
-  const bool pauses = weather.pause_length > Time{}, repeats = weather.pause_every > Time{};
+  const bool pauses = imperfection.pause_length > Time{},
+             repeats = imperfection.pause_every > Time{};
   check_pair("pause_length", pauses, "pause_every", repeats, problems);
-  if ((!weather.pause_ranks.empty() || weather.pause_together) && !pauses)
+  if ((!imperfection.pause_ranks.empty() || imperfection.pause_together) && !pauses)
     tell(problems, {"pause_ranks", "pause_together"},
          "nobody pauses: pause_every and pause_length say when and for how long");
-  const bool is_drawn =
-      weather.kernel_jitter > 0 || weather.rank_jitter > 0 || weather.network_jitter > 0 || pauses;
-  if (weather.seeds > 1 && !is_drawn)
+  const bool is_drawn = imperfection.kernel_jitter > 0 || imperfection.rank_jitter > 0 ||
+                        imperfection.network_jitter > 0 || pauses;
+  if (imperfection.seeds > 1 && !is_drawn)
     tell(problems, {"seeds"},
          fmt::format("{} seeds would give one answer {} times: nothing is drawn; "
                      "kernel_jitter, rank_jitter, network_jitter and pauses are",
-                     weather.seeds, weather.seeds));
+                     imperfection.seeds, imperfection.seeds));
   return problems;
 }
 

@@ -8,7 +8,7 @@
 
 namespace rehearse {
 
-std::vector<KeyProblem> imperfection_problems(const Imperfection& weather, std::size_t world);
+std::vector<KeyProblem> imperfection_problems(const Imperfection& imperfection, std::size_t world);
 /// `placement` is one that comes out even.
 std::vector<KeyProblem> compression_problems(const Scenario& scenario, const Placement& placement);
 std::vector<KeyProblem> precision_problems(const Training& training);

@@ -7,8 +7,8 @@
 #include "strategies/lowering/perturb.hpp"
 #include "strategies/methods/local_sgd.hpp"
 #include "strategies/methods/lower.hpp"
+#include "strategies/plan/imperfections.hpp"
 #include "strategies/plan/step_schedule.hpp"
-#include "strategies/plan/weather.hpp"
 #include "strategies/predict/check_scenario.hpp"
 #include "strategies/predict/local_average.hpp"
 #include "strategies/predict/server_run.hpp"
@@ -104,7 +104,7 @@ StepPlan StepPredictor::plan(const Scenario& scenario, const Workload& workload,
 StepProgram StepPredictor::lowered(const StepPlan& plan, const LowerOptions& options) {
   const Scenario& scenario = plan.scenario;
   StepProgram step = lower_step(plan, network(plan.placement, scenario.collectives), options);
-  perturb_kernels(step, Weather(scenario.imperfection, plan.placement.world()),
+  perturb_kernels(step, Imperfections(scenario.imperfection, plan.placement.world()),
                   accelerator_of(topology_), cost_);
   return step;
 }
@@ -151,7 +151,7 @@ Prediction StepPredictor::tell(const Run& run, const Accounts& accounts,
   told.model_flops = plan.model_flops;
   told.peak = peak_of(accelerator_of(topology_), training.precision);
   told.band = frameworks()[training.framework].band;
-  told.is_drawn = Weather(plan.scenario.imperfection, told.world).is_drawn();
+  told.is_drawn = Imperfections(plan.scenario.imperfection, told.world).is_drawn();
   for (std::size_t r = 0; r < run.step.roles.size(); ++r)
     told.roles.push_back(
         report_on(accounts, run.timeline, run.step.roles[r], r, accelerator_of(topology_)));
@@ -240,7 +240,7 @@ Prediction StepPredictor::quick(const Scenario& scenario, const Workload& worklo
   std::size_t few = round > 1 ? 6 * round + all % round : 2 * how.pipeline + 6;
   if (known > few) few = known / ranks * ranks + all % ranks;  // whole rounds of all ranks less
   if (known > 0 && known < few) few = known;
-  const bool repeats = !Weather(scenario.imperfection, what.placement.world()).is_drawn();
+  const bool repeats = !Imperfections(scenario.imperfection, what.placement.world()).is_drawn();
   for (few = from(few); 4 * few < 3 * all && !in_full && repeats; few = from(few)) {
     what.schedule = schedule_for(how, few);
     const Run run = simulate(what, {.grain = Grain::blocks});

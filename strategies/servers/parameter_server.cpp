@@ -10,7 +10,7 @@
 
 #include "sim/base/error.hpp"
 #include "strategies/fold/step_network.hpp"
-#include "strategies/plan/weather.hpp"
+#include "strategies/plan/imperfections.hpp"
 #include "strategies/servers/server_ways.hpp"
 
 namespace rehearse {
@@ -29,7 +29,7 @@ class ServerLowering {
         notes_{notes},
         waits_{plan.how.mode == ServerMode::synchronous},
         payload_{message_protocol(routing.topology()).payload},
-        weather_{plan.imperfection, routing.topology().rank_count()},
+        imperfections_{plan.imperfection, routing.topology().rank_count()},
         days_(routing.topology().rank_count()) {
     const bool alike = fold && plan.how.sharding == ServerSharding::even && same_devices(routing);
     ways_ = connect_servers(out_.program, plan.workers, plan.servers, routing, alike);
@@ -67,17 +67,17 @@ class ServerLowering {
     const Topology& topology = routing.topology();
     const auto device = [&](Rank rank) { return topology[topology.device_of(rank)].accelerator; };
     return std::all_of(plan_.servers.begin(), plan_.servers.end(), [&](Rank rank) {
-      return device(rank) == device(plan_.servers.front()) && !weather_.touches(rank);
+      return device(rank) == device(plan_.servers.front()) && !imperfections_.perturbs(rank);
     });
   }
 
   // Jitter is drawn for each stretch of kernels, and for each thing that a server does.
   Compute on(Rank rank, Time planned) {
-    if (!weather_.touches(rank)) return {.fixed = planned};
+    if (!imperfections_.perturbs(rank)) return {.fixed = planned};
     Day& day = days_[index(rank)];
-    const Time taken = weather_.kernel(rank, day.stretches++, planned), before = day.worked;
+    const Time taken = imperfections_.kernel(rank, day.stretches++, planned), before = day.worked;
     day.worked += taken;
-    return {.fixed = taken + weather_.pauses(rank, before, day.worked)};
+    return {.fixed = taken + imperfections_.pauses(rank, before, day.worked)};
   }
 
   void name_all() {
@@ -345,7 +345,7 @@ class ServerLowering {
   const ServerPlan& plan_;
   const bool notes_, waits_;
   const double payload_;
-  const Weather weather_;
+  const Imperfections imperfections_;
   struct Day {
     std::uint64_t stretches = 0;  // of its work so far, and how long they took
     Time worked;

@@ -50,7 +50,7 @@ TEST(PredictSeeds, AreNamedInTheSummary) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_NE(outcome.text.find("seed 41 (and up to 43 for the distribution)"), std::string::npos);
   EXPECT_NE(outcome.text.find("step time over 3 seeds (ms): mean "), std::string::npos);
-  EXPECT_NE(outcome.text.find("weather  jitter of each rank 10 % (lognormal)"), std::string::npos);
+  EXPECT_NE(outcome.text.find("with     jitter of each rank 10 % (lognormal)"), std::string::npos);
 }
 
 TEST(PredictJson, HasExactlyThePromisedKeysInTheirOrder) {

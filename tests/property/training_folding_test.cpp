@@ -289,34 +289,35 @@ TEST_F(RandomStrategies, FoldedOrNot) {
 }
 
 /// Of 16 ranks: slow ones, pauses, jitter, each now and then.
-Imperfection random_weather(Draw& draw) {
-  Imperfection weather{.seed = draw.below(100)};
+Imperfection random_imperfection(Draw& draw) {
+  Imperfection imperfection{.seed = draw.below(100)};
   const auto some_ranks = [&] {
     std::vector<std::size_t> ranks;
     for (std::size_t r = 0; r < 16; ++r)
       if (draw.once_in(5)) ranks.push_back(r);
     return ranks;
   };
-  weather.slow_ranks = some_ranks();
-  if (!weather.slow_ranks.empty()) weather.slow_rank_factor = draw.once_in(2) ? 1.7 : 1.01;
+  imperfection.slow_ranks = some_ranks();
+  if (!imperfection.slow_ranks.empty())
+    imperfection.slow_rank_factor = draw.once_in(2) ? 1.7 : 1.01;
   if (draw.once_in(2)) {
-    weather.pause_ranks = some_ranks();
-    weather.pause_every = draw.once_in(2) ? 300_us : 20_us;
-    weather.pause_length = 17_us;
-    weather.pause_together = draw.once_in(2);
+    imperfection.pause_ranks = some_ranks();
+    imperfection.pause_every = draw.once_in(2) ? 300_us : 20_us;
+    imperfection.pause_length = 17_us;
+    imperfection.pause_together = draw.once_in(2);
   }
-  if (draw.once_in(8)) weather.kernel_jitter = 0.3;
-  if (draw.once_in(8)) weather.rank_jitter = 0.1;
-  if (draw.once_in(8)) weather.network_jitter = 0.2;
-  return weather;
+  if (draw.once_in(8)) imperfection.kernel_jitter = 0.3;
+  if (draw.once_in(8)) imperfection.rank_jitter = 0.1;
+  if (draw.once_in(8)) imperfection.network_jitter = 0.2;
+  return imperfection;
 }
 
 // What breaks the symmetry unfolds what it touches, and no more of it is needed.
-TEST_F(RandomStrategies, InAnyWeatherFoldedOrNotQuickOrNot) {
+TEST_F(RandomStrategies, ImperfectFoldedOrNotQuickOrNot) {
   std::size_t folded = 0, number = 0;
   over_jobs(2000, 60, [&](StepPredictor& predictor, TrainingJob job) {
     Draw draw(++number);
-    job.scenario.imperfection = random_weather(draw);
+    job.scenario.imperfection = random_imperfection(draw);
     const StepPredictor::Answer answer = predictor.predict(job.scenario, job.model, {});
     expect_same_days(answer, predictor.predict(job.scenario, job.model, {.fold = false}));
     expect_same(answer.prediction,

@@ -7,7 +7,7 @@
 
 #include "sim/engine/explain.hpp"
 #include "strategies/placement/placement.hpp"
-#include "strategies/plan/weather.hpp"
+#include "strategies/plan/imperfections.hpp"
 #include "strategies/predict/ready_scenario.hpp"
 #include "tools/cli/version.hpp"
 #include "tools/output/chart.hpp"
@@ -71,8 +71,8 @@ class Summary {
         told_.pipeline, told_.context > 1 ? fmt::format("cp {} × ", told_.context) : "", told_.data,
         layout_words());
     put("batch    {}\n", batch_words());
-    const std::string weather = describe(scenario_.imperfection);
-    if (!weather.empty()) put("weather  {}\n", weather);
+    const std::string imperfection = describe(scenario_.imperfection);
+    if (!imperfection.empty()) put("with     {}\n", imperfection);
     put("\n");
   }
 
@@ -243,11 +243,11 @@ class Summary {
   }
 
   std::string seed_words() const {
-    const Imperfection& weather = scenario_.imperfection;
+    const Imperfection& imperfection = scenario_.imperfection;
     if (!told_.is_drawn) return "none (nothing is random)";
-    if (weather.seeds == 1) return fmt::to_string(weather.seed);
-    return fmt::format("{} (and up to {} for the distribution)", weather.seed,
-                       weather.seed + weather.seeds - 1);
+    if (imperfection.seeds == 1) return fmt::to_string(imperfection.seed);
+    return fmt::format("{} (and up to {} for the distribution)", imperfection.seed,
+                       imperfection.seed + imperfection.seeds - 1);
   }
 
   void distribution() {

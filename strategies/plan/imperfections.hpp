@@ -3,8 +3,7 @@
 //
 //   rank 0  │ k0 │ k1  │k2│ k3 │              kernel_jitter: each kernel its own factor
 //   rank 1  │  k0  │  k1   │  k2 │  k3  │     slow_ranks, rank_jitter: one factor for all of them
-//   rank 2  │ k0 │ k1 ▒▒▒▒▒ │ k2 │ k3 │       a pause: after every P of its own work it stands
-//   still
+//   rank 2  │ k0 │ k1 ▒▒▒▒▒ │ k2 │ k3 │       a pause after every P of its own work
 //
 // Pauses count a rank's own kernel time, not the clock on the wall: that is when a garbage
 // collector runs (so many objects, so many kernels), and it is a property of the Program, the same
@@ -21,22 +20,22 @@
 
 namespace rehearse {
 
-class Weather {
+class Imperfections {
  public:
-  Weather(const Imperfection& imperfection, std::size_t world);
+  Imperfections(const Imperfection& imperfection, std::size_t world);
 
   /// Every kernel and every exchange is as planned.
-  bool is_calm() const { return !touches_kernels_ && !shakes_exchanges(); }
-  bool touches_kernels() const { return touches_kernels_; }
-  bool shakes_exchanges() const { return told_.network_jitter > 0; }
+  bool is_ideal() const { return !perturbs_kernels_ && !perturbs_exchanges(); }
+  bool perturbs_kernels() const { return perturbs_kernels_; }
+  bool perturbs_exchanges() const { return imperfection_.network_jitter > 0; }
   /// Something comes from the seed.
-  bool is_drawn() const { return tells_ranks_apart() || told_.pause_length > Time{}; }
+  bool is_drawn() const { return distinguishes_ranks() || imperfection_.pause_length > Time{}; }
   /// Something is drawn for every rank, so that no two of them are alike.
-  bool tells_ranks_apart() const;
+  bool distinguishes_ranks() const;
   /// By rank: what is its own; ranks of one colour may be alike. Empty: all are.
   const std::vector<std::uint64_t>& colours() const { return colours_; }
 
-  bool touches(Rank rank) const;
+  bool perturbs(Rank rank) const;
   /// How long a rank's kernel takes, the `number`-th of the step.
   Time kernel(Rank rank, std::uint64_t number, Time planned) const;
   /// How long it pauses while its work goes from `before` to `after`.
@@ -51,8 +50,8 @@ class Weather {
     Time phase;
     friend bool operator==(const Rates&, const Rates&) = default;
   };
-  Imperfection told_;
-  bool touches_kernels_ = false;
+  Imperfection imperfection_;
+  bool perturbs_kernels_ = false;
   std::vector<Rates> ranks_;
   std::vector<std::uint64_t> colours_;
 };

@@ -1,5 +1,5 @@
-// What is one rank's own is drawn once, when the weather is made; the rest when it is asked for.
-#include "strategies/plan/weather.hpp"
+// What is one rank's own is drawn once, at construction; the rest when it is asked for.
+#include "strategies/plan/imperfections.hpp"
 
 #include <fmt/format.h>
 
@@ -19,56 +19,59 @@ bool contains(const std::vector<std::size_t>& list, std::size_t item) {
 
 }  // namespace
 
-Weather::Weather(const Imperfection& imperfection, std::size_t world) : told_{imperfection} {
-  const bool has_pauses = told_.pause_length > Time{} && told_.pause_every > Time{};
-  const bool has_slow = !told_.slow_ranks.empty() && told_.slow_rank_factor != 1;
-  touches_kernels_ = has_pauses || has_slow || told_.kernel_jitter > 0 || told_.rank_jitter > 0;
-  if (!touches_kernels_) return;
+Imperfections::Imperfections(const Imperfection& imperfection, std::size_t world)
+    : imperfection_{imperfection} {
+  const bool has_pauses = imperfection_.pause_length > Time{} && imperfection_.pause_every > Time{};
+  const bool has_slow = !imperfection_.slow_ranks.empty() && imperfection_.slow_rank_factor != 1;
+  perturbs_kernels_ =
+      has_pauses || has_slow || imperfection_.kernel_jitter > 0 || imperfection_.rank_jitter > 0;
+  if (!perturbs_kernels_) return;
   ranks_.resize(world);
   for (std::size_t r = 0; r < world; ++r) {
     Rates& rates = ranks_[r];
-    if (contains(told_.slow_ranks, r)) rates.factor = told_.slow_rank_factor;
-    if (told_.rank_jitter > 0)
-      rates.factor *=
-          jitter_draw(told_.distribution, told_.rank_jitter, {told_.seed, DrawFor::rank, r});
-    rates.pauses = has_pauses && (told_.pause_ranks.empty() || contains(told_.pause_ranks, r));
+    if (contains(imperfection_.slow_ranks, r)) rates.factor = imperfection_.slow_rank_factor;
+    if (imperfection_.rank_jitter > 0)
+      rates.factor *= jitter_draw(imperfection_.distribution, imperfection_.rank_jitter,
+                                  {imperfection_.seed, DrawFor::rank, r});
+    rates.pauses =
+        has_pauses && (imperfection_.pause_ranks.empty() || contains(imperfection_.pause_ranks, r));
     if (rates.pauses)
-      rates.phase = Time::round(
-          Seconds{told_.pause_every.seconds().count() *
-                  uniform_draw({told_.seed, DrawFor::pause, told_.pause_together ? 0 : r})});
+      rates.phase = Time::round(Seconds{imperfection_.pause_every.seconds().count() *
+                                        uniform_draw({imperfection_.seed, DrawFor::pause,
+                                                      imperfection_.pause_together ? 0 : r})});
     colours_.push_back(bits_of(rates.factor) * 2 + rates.pauses);
   }
 }
 
-bool Weather::tells_ranks_apart() const {
-  return told_.kernel_jitter > 0 || told_.rank_jitter > 0 || shakes_exchanges() ||
-         (told_.pause_length > Time{} && !told_.pause_together);
+bool Imperfections::distinguishes_ranks() const {
+  return imperfection_.kernel_jitter > 0 || imperfection_.rank_jitter > 0 || perturbs_exchanges() ||
+         (imperfection_.pause_length > Time{} && !imperfection_.pause_together);
 }
 
-bool Weather::touches(Rank rank) const {
-  return touches_kernels_ && (told_.kernel_jitter > 0 || ranks_[index(rank)] != Rates{});
+bool Imperfections::perturbs(Rank rank) const {
+  return perturbs_kernels_ && (imperfection_.kernel_jitter > 0 || ranks_[index(rank)] != Rates{});
 }
 
-Time Weather::kernel(Rank rank, std::uint64_t number, Time planned) const {
+Time Imperfections::kernel(Rank rank, std::uint64_t number, Time planned) const {
   double factor = ranks_[index(rank)].factor;
-  if (told_.kernel_jitter > 0)
-    factor *= jitter_draw(told_.distribution, told_.kernel_jitter,
-                          {told_.seed, DrawFor::kernel, index(rank), number});
+  if (imperfection_.kernel_jitter > 0)
+    factor *= jitter_draw(imperfection_.distribution, imperfection_.kernel_jitter,
+                          {imperfection_.seed, DrawFor::kernel, index(rank), number});
   return factor == 1 ? planned : Time::round(Seconds{planned.seconds().count() * factor});
 }
 
-Time Weather::pauses(Rank rank, Time before, Time after) const {
+Time Imperfections::pauses(Rank rank, Time before, Time after) const {
   const Rates& rates = ranks_[index(rank)];
   if (!rates.pauses) return {};
-  const std::int64_t every = told_.pause_every.ps();
+  const std::int64_t every = imperfection_.pause_every.ps();
   const std::int64_t passed =
       (rates.phase + after).ps() / every - (rates.phase + before).ps() / every;
-  return passed * told_.pause_length;
+  return passed * imperfection_.pause_length;
 }
 
-double Weather::exchange(Rank first, std::uint64_t number) const {
-  return 1 + told_.network_jitter *
-                 exponential_draw({told_.seed, DrawFor::exchange, index(first), number});
+double Imperfections::exchange(Rank first, std::uint64_t number) const {
+  return 1 + imperfection_.network_jitter *
+                 exponential_draw({imperfection_.seed, DrawFor::exchange, index(first), number});
 }
 
 std::string describe(const Imperfection& told) {

@@ -1,6 +1,6 @@
 // Imperfect machines against what the textbooks say of them: the slowest rank decides, the expected
 // maximum of n draws, pauses that add up.
-#include "strategies/plan/weather.hpp"
+#include "strategies/plan/imperfections.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,10 +27,10 @@ const ProductCost& cost() {
   return known;
 }
 
-Scenario scenario_with(const Imperfection& weather) {
+Scenario scenario_with(const Imperfection& imperfection) {
   Scenario scenario = model.scenario(1);
   scenario.collectives.all_reduce = "ring";
-  scenario.imperfection = weather;
+  scenario.imperfection = imperfection;
   return scenario;
 }
 
@@ -38,7 +38,7 @@ Prediction run(const Scenario& scenario, const Topology& machine) {
   return StepPredictor(machine, cost()).predict(scenario, model.workload(), {}).prediction;
 }
 
-TEST(Weather, OneSlowRankGivesDataParallelismItsOwnTime) {
+TEST(Imperfections, OneSlowRankGivesDataParallelismItsOwnTime) {
   for (const std::size_t ranks : {2, 4, 8})
     for (const double factor : {1.25, 2.0, 7.0}) {
       const Topology machine = calm_star(ranks, {5.0_GBps, 1_us});
@@ -56,7 +56,7 @@ TEST(Weather, OneSlowRankGivesDataParallelismItsOwnTime) {
 }
 
 // A ring goes as fast as its slowest cable: 2(n-1)(α + S/nβ).
-TEST(Weather, OneSlowCableIsTheRings) {
+TEST(Imperfections, OneSlowCableIsTheRings) {
   const Topology machine = calm_star(4, {5.0_GBps, 1_us});
   for (const double factor : {2.0, 5.0}) {
     const Scenario scenario = scenario_with(
@@ -74,7 +74,7 @@ TEST(Weather, OneSlowCableIsTheRings) {
   }
 }
 
-TEST(Weather, TheCableOfARankIsTheOneThatLeavesItsNode) {
+TEST(Imperfections, TheCableOfARankIsTheOneThatLeavesItsNode) {
   const Topology machine = load_cluster("dgx-h100", {.nodes = 2});
   const Topology slow =
       machine_for(scenario_with({.slow_cables = {3}, .slow_cable_factor = 4}), machine);
@@ -90,13 +90,13 @@ TEST(Weather, TheCableOfARankIsTheOneThatLeavesItsNode) {
 }
 
 // A rank that computes for T pauses floor((phase + T) / P) times; here all have the same phase.
-TEST(Weather, PausesAddUp) {
+TEST(Imperfections, PausesAddUp) {
   const Topology machine = free_star(4);
   for (const Time every : {7_us, 60_us, 100_us, 479_us, 480_us, 481_us})
     for (const Time length : {1_us, 50_us}) {
-      const Imperfection weather{
+      const Imperfection imperfection{
           .pause_every = every, .pause_length = length, .pause_together = true};
-      const Prediction told = run(scenario_with(weather), machine);
+      const Prediction told = run(scenario_with(imperfection), machine);
       const double phase = uniform_draw({1, DrawFor::pause, 0}) * every.seconds().count();
       const std::int64_t pauses = (Time::round(Seconds{phase}) + compute).ps() / every.ps();
       EXPECT_NEAR(static_cast<double>(pauses), compute.seconds().count() / every.seconds().count(),
@@ -109,7 +109,7 @@ TEST(Weather, PausesAddUp) {
 
 // Each rank has its own phase u, uniform in [0, P): with T < P it pauses with probability T / P,
 // and the step is longer when any of n does: 1 - (1 - T/P)^n of the steps.
-TEST(Weather, PausesOfTheirOwnCostMoreTheMoreRanksThereAre) {
+TEST(Imperfections, PausesOfTheirOwnCostMoreTheMoreRanksThereAre) {
   const Time every = 4 * compute, length = 100_us;
   constexpr std::size_t seeds = 2000;
   for (const std::size_t ranks : {1, 2, 8}) {
@@ -140,7 +140,7 @@ Sampled sampled(const StepTimes& times) {
 }
 
 // The slowest of n exponential times: T (1 + 1/2 + … + 1/n) (Rényi 1953).
-TEST(Weather, ExpectedMaximumOfExponentialRanks) {
+TEST(Imperfections, ExpectedMaximumOfExponentialRanks) {
   for (const std::size_t ranks : {1, 2, 4, 16}) {
     Scenario scenario =
         scenario_with({.seeds = 3000, .rank_jitter = 1, .distribution = Jitter::gamma});
@@ -156,7 +156,7 @@ TEST(Weather, ExpectedMaximumOfExponentialRanks) {
 
 // Many kernels with a little jitter each: their sum is normal, and the largest of two such sums is
 // σ/√π above the mean, of four 1.0294 σ (normal order statistics).
-TEST(Weather, ExpectedMaximumOfManyJitteredKernels) {
+TEST(Imperfections, ExpectedMaximumOfManyJitteredKernels) {
   const double variation = 0.1;
   // Eighteen kernels: twelve of 30 us, six of 20.
   const double sigma = variation * std::sqrt(12 * std::pow(static_cast<double>(product.ps()), 2) +
@@ -177,7 +177,7 @@ TEST(Weather, ExpectedMaximumOfManyJitteredKernels) {
 }
 
 // An exchange takes 1 + m of its time on average, never less than planned.
-TEST(Weather, NetworkJitterOnlyTakes) {
+TEST(Imperfections, NetworkJitterOnlyTakes) {
   const Topology machine = calm_star(4, {5.0_GBps, 1_us});
   const Time calm = run(scenario_with({}), machine).step;
   const double exchanged = static_cast<double>((calm - compute).ps());
@@ -189,7 +189,7 @@ TEST(Weather, NetworkJitterOnlyTakes) {
               4 * found.deviation_of_mean);
 }
 
-TEST(Weather, SameSeedSameBytesOnAnyNumberOfThreads) {
+TEST(Imperfections, SameSeedSameBytesOnAnyNumberOfThreads) {
   Scenario scenario = scenario_with({.seed = 7,
                                      .seeds = 40,
                                      .kernel_jitter = 0.2,
@@ -206,7 +206,7 @@ TEST(Weather, SameSeedSameBytesOnAnyNumberOfThreads) {
   EXPECT_NE(one.steps[0], one.steps[1]);
 }
 
-TEST(Weather, QuantilesAreByNearestRank) {
+TEST(Imperfections, QuantilesAreByNearestRank) {
   StepTimes times;
   for (const std::int64_t t : {40, 10, 30, 20, 50}) times.steps.push_back(Time::picoseconds(t));
   EXPECT_EQ(times.quantile(0).ps(), 10);
