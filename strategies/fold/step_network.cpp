@@ -120,11 +120,11 @@ MessagePath StepNetwork::path(const Handover& handover, std::uint32_t message) {
   return {latency + overhead_of(protocol, far), BytesPerSecond{rate * protocol.payload}};
 }
 
-const Cast& StepNetwork::cast(std::span<const CollectiveUse> uses,
-                              std::span<const Handover> handovers, bool fold,
-                              std::span<const std::uint64_t> own) {
+const FoldedRanks& StepNetwork::cast(std::span<const CollectiveUse> uses,
+                                     std::span<const Handover> handovers, bool fold,
+                                     std::span<const std::uint64_t> own) {
   std::vector<Traffic> traffic;
-  CastKey key{{}, {handovers.begin(), handovers.end()}, fold, {own.begin(), own.end()}};
+  FoldKey key{{}, {handovers.begin(), handovers.end()}, fold, {own.begin(), own.end()}};
   for (const CollectiveUse& wanted : uses) {
     Traffic& next = traffic.emplace_back();
     next.lane = static_cast<std::uint32_t>(lane_of(wanted));
@@ -138,15 +138,15 @@ const Cast& StepNetwork::cast(std::span<const CollectiveUse> uses,
     }
     std::get<0>(key).push_back(next.is_light ? this : nullptr);
   }
-  const auto known = casts_.find(key);
-  if (known != casts_.end()) return known->second;
+  const auto known = folded_.find(key);
+  if (known != folded_.end()) return known->second;
   for (const Handover& handover : handovers) {
     Traffic& next = traffic.emplace_back();
     next.lane = static_cast<std::uint32_t>(handover.lane);
     next.messages = messages(handover);
   }
-  return casts_
-      .emplace(std::move(key), make_cast(pipeline_rank_, traffic, routing_.topology(), fold, own))
+  return folded_
+      .emplace(std::move(key), fold_ranks(pipeline_rank_, traffic, routing_.topology(), fold, own))
       .first->second;
 }
 

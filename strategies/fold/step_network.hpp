@@ -1,5 +1,5 @@
 // The communication of a job: the families of groups in each dimension, the messages between
-// pipeline neighbours, and who stands for whom. Everything here depends on where ranks are and
+// pipeline neighbours, and which ranks are simulated. Everything here depends on where ranks are and
 // which algorithms run, not on the model, so a sweep over strategies finds most of it remembered.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/fold/cast.hpp"
+#include "strategies/fold/folded_ranks.hpp"
 #include "strategies/plan/step_plan.hpp"
 
 namespace rehearse {
@@ -46,9 +46,9 @@ class StepNetwork {
   /// Those of all ranks of the source.
   const std::vector<Traffic::Message>& messages(const Handover& handover);
 
-  /// Who plays a step that uses these: traffic [0, uses) are the collectives, the rest hand-overs.
-  const Cast& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,
-                   bool fold, std::span<const std::uint64_t> own = {});
+  /// Which ranks are simulated in a step that uses these: traffic [0, uses) are the collectives, the rest hand-overs.
+  const FoldedRanks& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,
+                          bool fold, std::span<const std::uint64_t> own = {});
   Lane lane_of(const CollectiveUse& use) const;
   MessagePath path(const Handover& handover, std::uint32_t message);
   /// A collective that nothing else meets, begun together with kernels of this time at a rank.
@@ -72,9 +72,9 @@ class StepNetwork {
   std::map<FamilyKey, GroupFamily*> families_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Traffic::Message>> messages_;
   std::map<std::pair<const RememberedCollective*, std::int64_t>, Beside> beside_;
-  using CastKey =
+  using FoldKey =
       std::tuple<std::vector<const void*>, std::vector<Handover>, bool, std::vector<std::uint64_t>>;
-  std::map<CastKey, Cast> casts_;
+  std::map<FoldKey, FoldedRanks> folded_;
 };
 
 }  // namespace rehearse

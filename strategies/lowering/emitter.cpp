@@ -1,4 +1,4 @@
-// The ops of a step, actor by actor.
+// The ops of a step, representative by representative.
 #include "strategies/lowering/emitter.hpp"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions&
       options_{options},
       imperfections_{plan.scenario.imperfection, plan.placement.world()},
       handovers_{handovers_of()},
-      cast_{network.cast(plan.uses, handovers_,
-                         options.fold && !imperfections_.distinguishes_ranks(),
-                         imperfections_.colours())} {
-  const std::size_t places = cast_.begin.size() - 1;
+      folded_{network.cast(plan.uses, handovers_,
+                           options.fold && !imperfections_.distinguishes_ranks(),
+                           imperfections_.colours())} {
+  const std::size_t places = folded_.begin.size() - 1;
   exchanges_.resize(places);
   names_.resize(plan.pieces.size());
   last_.resize(places);
@@ -30,21 +30,21 @@ Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions&
   beside_.resize(places);
   for (auto& lanes : beside_) lanes.fill(no_op);
   on_lane_.resize(places);
-  number_parties();
+  number_groups();
   for (const CollectiveUse& use : plan.uses) costs_.push_back(&network.use(use));
   for (std::size_t u = 0; u < plan.uses.size(); ++u)
-    connections_.emplace_back(cast_.traffic[u].parties.size(), no_connection);
+    connections_.emplace_back(folded_.traffic[u].groups.size(), no_connection);
   for (std::size_t p = 0; p <= static_cast<std::size_t>(Phase::hand_over); ++p)
     phase_names_.push_back(step_.program.name(to_string(static_cast<Phase>(p))));
   for (const CollectiveUse& use : plan.uses)
     kind_names_.push_back(step_.program.name(to_string(use.kind)));
   send_names_ = {step_.program.name("SEND_F"), step_.program.name("SEND_B")};
-  for (std::uint32_t a = 0; a < cast_.actors.size(); ++a) {
-    const Cast::Actor& actor = cast_.actors[a];
+  for (std::uint32_t a = 0; a < folded_.representatives.size(); ++a) {
+    const FoldedRanks::Representative& representative = folded_.representatives[a];
     step_.roles.push_back({.name = {},
-                           .rank = actor.rank,
-                           .ranks = actor.ranks,
-                           .pipeline_rank = actor.pipeline_rank,
+                           .rank = representative.rank,
+                           .ranks = representative.ranks,
+                           .pipeline_rank = representative.pipeline_rank,
                            .at_rest = {},
                            .changes = {}});
   }
@@ -62,29 +62,29 @@ std::vector<StepNetwork::Handover> Emitter::handovers_of() const {
   return {pairs.begin(), pairs.end()};
 }
 
-void Emitter::number_parties() {
-  const std::size_t places = cast_.begin.size() - 1;
-  slots_.resize(cast_.traffic.size());
-  receiver_.resize(cast_.traffic.size());
-  for (std::size_t t = 0; t < cast_.traffic.size(); ++t) {
-    const Cast::Parties& traffic = cast_.traffic[t];
+void Emitter::number_groups() {
+  const std::size_t places = folded_.begin.size() - 1;
+  slots_.resize(folded_.traffic.size());
+  receiver_.resize(folded_.traffic.size());
+  for (std::size_t t = 0; t < folded_.traffic.size(); ++t) {
+    const FoldedRanks::GroupSet& traffic = folded_.traffic[t];
     slots_[t].resize(places);
-    std::vector<std::uint32_t> place_of_party(traffic.parties.size());
-    for (std::uint32_t p = 0; p < traffic.parties.size(); ++p) {
-      const Cast::Party& party = traffic.parties[p];
-      Slot& slot = slots_[t][cast_.actors[party.actors.front()].pipeline_rank];
+    std::vector<std::uint32_t> place_of_group(traffic.groups.size());
+    for (std::uint32_t p = 0; p < traffic.groups.size(); ++p) {
+      const FoldedRanks::Group& group = traffic.groups[p];
+      Slot& slot = slots_[t][folded_.representatives[group.representatives.front()].pipeline_rank];
       const bool joint = t < plan_.uses.size() && is_joint(plan_.uses[t].family);
-      place_of_party[p] = joint ? p : static_cast<std::uint32_t>(slot.parties.size());
-      slot.parties.push_back(p);
+      place_of_group[p] = joint ? p : static_cast<std::uint32_t>(slot.groups.size());
+      slot.groups.push_back(p);
       if (t < plan_.uses.size()) continue;
-      receiver_[t].resize(cast_.actors.size(), Cast::none);
-      receiver_[t][party.actors[1]] = place_of_party[p];
+      receiver_[t].resize(folded_.representatives.size(), FoldedRanks::none);
+      receiver_[t][group.representatives[1]] = place_of_group[p];
     }
     for (std::size_t place = 0; place < places; ++place)
-      for (std::uint32_t a = cast_.begin[place]; a < cast_.begin[place + 1]; ++a) {
-        const std::uint32_t party = traffic.of_actor[a];
-        slots_[t][place].of_actor.push_back(party == Cast::none ? Cast::none
-                                                                : place_of_party[party]);
+      for (std::uint32_t a = folded_.begin[place]; a < folded_.begin[place + 1]; ++a) {
+        const std::uint32_t group = traffic.of_representative[a];
+        slots_[t][place].of_representative.push_back(
+            group == FoldedRanks::none ? FoldedRanks::none : place_of_group[group]);
       }
   }
 }
@@ -115,12 +115,12 @@ void Emitter::went_on_to(const Ops& ops) {
   last_[place_] = ops;
 }
 
-OpId Emitter::op_for(const Ops& ops, std::uint32_t actor) const {
-  std::uint32_t offset = actor - cast_.begin[place_];
-  if (ops.traffic != Cast::none)
-    offset = ops.traffic < plan_.uses.size() ? slots_[ops.traffic][place_].of_actor[offset]
-                                             : receiver_[ops.traffic][actor];
-  ASSERT(offset != Cast::none);
+OpId Emitter::op_for(const Ops& ops, std::uint32_t representative) const {
+  std::uint32_t offset = representative - folded_.begin[place_];
+  if (ops.traffic != FoldedRanks::none)
+    offset = ops.traffic < plan_.uses.size() ? slots_[ops.traffic][place_].of_representative[offset]
+                                             : receiver_[ops.traffic][representative];
+  ASSERT(offset != FoldedRanks::none);
   return static_cast<OpId>(index(ops.first) + offset);
 }
 
@@ -141,9 +141,9 @@ bool Emitter::merges_exchanges() const {
   return imperfections_.is_ideal() && !has_exchange_beside();
 }
 
-void Emitter::add_waits(std::uint32_t actor) {
+void Emitter::add_waits(std::uint32_t representative) {
   for (const Ops& wait : waits_[place_]) {
-    const OpId op = op_for(wait, actor);
+    const OpId op = op_for(wait, representative);
     if (std::find(after_.begin(), after_.end(), op) == after_.end()) after_.push_back(op);
   }
 }
@@ -176,11 +176,11 @@ void Emitter::run(const Tape& tape, std::size_t begin_layer, std::size_t end_lay
 
 // Layers end when an exchange beside their last kernels has ended, too.
 void Emitter::join(Phase phase) {
-  const Ops ops{next_op(), Cast::none};
-  for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a) {
+  const Ops ops{next_op(), FoldedRanks::none};
+  for (std::uint32_t a = folded_.begin[place_]; a < folded_.begin[place_ + 1]; ++a) {
     after_.clear();
     add_waits(a);
-    step_.program.add_marker(cast_.actors[a].rank, Stream::compute,
+    step_.program.add_marker(folded_.representatives[a].rank, Stream::compute,
                              {phase_names_[static_cast<std::size_t>(phase)], microbatch_}, after_);
     tag(phase, false, {}, {});
   }
@@ -209,7 +209,7 @@ void Emitter::run_step(const TapeStep& step, std::uint32_t beside) {
 }
 
 void Emitter::run_merged(const Block& block) {
-  const Ops ops{next_op(), Cast::none};
+  const Ops ops{next_op(), FoldedRanks::none};
   compute(phase_names_[static_cast<std::size_t>(block.step->phase)], {.fixed = block.time},
           block.step->phase);
   const auto is_zero = [](Time time) { return time == Time{}; };
@@ -217,7 +217,7 @@ void Emitter::run_merged(const Block& block) {
   if (is_ideal && std::all_of(block.exchanged.begin(), block.exchanged.end(), is_zero) &&
       std::all_of(block.hidden.begin(), block.hidden.end(), is_zero))
     return;
-  for (std::uint32_t k = 0; k < actors(); ++k)
+  for (std::uint32_t k = 0; k < representatives(); ++k)
     step_.merged.push_back({.op = static_cast<OpId>(index(ops.first) + k),
                             .exchanged = block.exchanged,
                             .hidden = block.hidden,
@@ -232,15 +232,15 @@ std::uint32_t Emitter::name_of(PieceId piece) {
 
 void Emitter::compute(std::uint32_t name, const Compute& work, Phase phase) {
   const OpId first = next_op();
-  for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a) {
+  for (std::uint32_t a = folded_.begin[place_]; a < folded_.begin[place_ + 1]; ++a) {
     after_.clear();
     add_waits(a);
-    step_.program.add_compute(cast_.actors[a].rank, Stream::compute, {name, microbatch_}, work,
-                              after_);
+    step_.program.add_compute(folded_.representatives[a].rank, Stream::compute, {name, microbatch_},
+                              work, after_);
     tag(phase, false, {}, {});
   }
   waits_[place_].clear();
-  went_on_to({first, Cast::none});
+  went_on_to({first, FoldedRanks::none});
   if (beside_kernels_.left == 0)
     beside_kernels_.is_done = true;
   else if (--beside_kernels_.left == 0)
@@ -269,15 +269,15 @@ Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, st
   const Ops before = std::exchange(on_lane_[place_][at_lane(lane)], ops);
   ++exchanges_[place_];
   if (options_.count_links) count_.exchange(use, place_);
-  for (const std::uint32_t number : slots_[use][place_].parties) {
-    const Cast::Party& party = cast_.traffic[use].parties[number];
+  for (const std::uint32_t number : slots_[use][place_].groups) {
+    const FoldedRanks::Group& group = folded_.traffic[use].groups[number];
     after_.clear();
-    for (const std::uint32_t actor : party.actors) {
-      follow_on_lane(before, use, actor);
-      if (after.first != no_op) after_.push_back(op_for(after, actor));
-      if (lane == Lane::layer) add_waits(actor);
+    for (const std::uint32_t representative : group.representatives) {
+      follow_on_lane(before, use, representative);
+      if (after.first != no_op) after_.push_back(op_for(after, representative));
+      if (lane == Lane::layer) add_waits(representative);
     }
-    add_exchange(use, party, number, lane, {name, microbatch_});
+    add_exchange(use, group, number, lane, {name, microbatch_});
     tag(phase, true, dimension_of(plan_.uses[use].family), plan_.uses[use].size);
   }
   return ops;
@@ -285,31 +285,33 @@ Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, st
 
 // An exchange takes its turn on the lane of its first rank. Where the groups were others before,
 // its other ranks have a turn to wait for as well.
-void Emitter::follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t actor) {
+void Emitter::follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t representative) {
   if (before.first == no_op) return;
   if (plan_.uses[before.traffic].family != plan_.uses[use].family)
-    after_.push_back(op_for(before, actor));
+    after_.push_back(op_for(before, representative));
 }
 
 Emitter::Ops Emitter::exchange_of_all(std::uint32_t use, Phase phase) {
   const Lane lane = lane_of(use);
-  const std::vector<Cast::Party>& parties = cast_.traffic[use].parties;
+  const std::vector<FoldedRanks::Group>& groups = folded_.traffic[use].groups;
   const Ops ops{next_op(), use};
   for (std::uint64_t& number : exchanges_) ++number;
   if (options_.count_links) count_.exchange_of_all(use);
-  for (std::uint32_t number = 0; number < parties.size(); ++number) {
-    const std::vector<std::uint32_t>& members = parties[number].actors;
+  for (std::uint32_t number = 0; number < groups.size(); ++number) {
+    const std::vector<std::uint32_t>& members = groups[number].representatives;
     after_.clear();
-    for (std::uint32_t actor = 0; actor < cast_.actors.size(); ++actor) {
-      place_ = cast_.actors[actor].pipeline_rank;
-      const bool is_member = std::find(members.begin(), members.end(), actor) != members.end();
+    for (std::uint32_t representative = 0; representative < folded_.representatives.size();
+         ++representative) {
+      place_ = folded_.representatives[representative].pipeline_rank;
+      const bool is_member =
+          std::find(members.begin(), members.end(), representative) != members.end();
       if (!is_member && plan_.uses[use].family != Family::ends) continue;
-      if (last().first != no_op) after_.push_back(op_for(last(), actor));
-      if (is_member) add_waits(actor);
+      if (last().first != no_op) after_.push_back(op_for(last(), representative));
+      if (is_member) add_waits(representative);
     }
-    at_rest(cast_.actors[members.front()].pipeline_rank);
+    at_rest(folded_.representatives[members.front()].pipeline_rank);
     ++exchanges_[place_];
-    add_exchange(use, parties[number], number, lane, {kind_names_[use], microbatch_});
+    add_exchange(use, groups[number], number, lane, {kind_names_[use], microbatch_});
     tag(phase, true, dimension_of(plan_.uses[use].family), plan_.uses[use].size);
   }
   return ops;
@@ -326,11 +328,12 @@ Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
   about(Purpose::hand_over);
   if (options_.count_links) count_.message(*handover, size);
   const std::uint32_t name = send_names_[lane == Lane::backward];
-  for (const std::uint32_t number : slots_[traffic][place_].parties) {
-    const std::uint32_t actor = cast_.traffic[traffic].parties[number].actors.front();
+  for (const std::uint32_t number : slots_[traffic][place_].groups) {
+    const std::uint32_t representative =
+        folded_.traffic[traffic].groups[number].representatives.front();
     after_.clear();
-    if (last().first != no_op) after_.push_back(op_for(last(), actor));
-    add_waits(actor);
+    if (last().first != no_op) after_.push_back(op_for(last(), representative));
+    add_waits(representative);
     add_message(traffic, number, lane, {name, microbatch_}, size);
     tag(Phase::hand_over, true, Dimension::pipeline, size);
   }
@@ -344,17 +347,17 @@ void Emitter::tag(Phase phase, bool communicates, Dimension dimension, Bytes byt
 
 void Emitter::memory(const Ops& ops, bool at_end, MemoryKind kind, Bytes bytes) {
   if (bytes == Bytes{0} || ops.first == no_op) return;
-  for (std::uint32_t a = cast_.begin[place_]; a < cast_.begin[place_ + 1]; ++a)
+  for (std::uint32_t a = folded_.begin[place_]; a < folded_.begin[place_ + 1]; ++a)
     step_.roles[a].changes.push_back({op_for(ops, a), at_end, kind, bytes});
 }
 
 void Emitter::note_action(const Action& action, OpId begin) {
-  step_.actions.resize(cast_.begin.size() - 1);
+  step_.actions.resize(folded_.begin.size() - 1);
   step_.actions[place_].push_back({action, begin, next_op()});
 }
 
 void Emitter::hold(std::uint32_t pipeline_rank, MemoryKind kind, Bytes bytes) {
-  for (std::uint32_t a = cast_.begin[pipeline_rank]; a < cast_.begin[pipeline_rank + 1]; ++a)
+  for (std::uint32_t a = folded_.begin[pipeline_rank]; a < folded_.begin[pipeline_rank + 1]; ++a)
     step_.roles[a].at_rest[static_cast<std::size_t>(kind)] += bytes;
 }
 

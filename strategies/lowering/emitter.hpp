@@ -1,5 +1,6 @@
-// Writes the ops of a step. The actors of one pipeline rank go in step with each other: each call
-// adds one op for every one of them, and the ops of a call follow each other in the Program.
+// Writes the ops of a step. The representatives of one pipeline rank go in step with each other:
+// each call adds one op for every one of them, and the ops of a call follow each other in the
+// Program.
 //
 // In `blocks` the kernels of a stretch become one op that takes as long as all of them. So do the
 // collectives among them that nothing can hold up, unless a collective beside the kernels slows
@@ -23,10 +24,12 @@ class Emitter {
  public:
   Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions& options);
 
-  /// The ops of one call: those of the actors or parties of a pipeline rank, from `first` on.
+  /// The ops of one call: those of the representatives or groups of a pipeline rank, from `first`
+  /// on.
   struct Ops {
     OpId first = no_op;
-    std::uint32_t traffic = Cast::none;  // of exchanges and messages; none: one for each actor
+    std::uint32_t traffic =
+        FoldedRanks::none;  // of exchanges and messages; none: one for each representative
     friend bool operator==(const Ops&, const Ops&) = default;
   };
 
@@ -79,7 +82,7 @@ class Emitter {
   void hold(std::uint32_t pipeline_rank, MemoryKind kind, Bytes bytes);
 
   const StepPlan& plan() const { return plan_; }
-  const Cast& cast() const { return cast_; }
+  const FoldedRanks& cast() const { return folded_; }
   OpId next_op() const { return static_cast<OpId>(step_.program.size()); }
   /// The ops since `begin` were an action of the pipeline rank.
   void note_action(const Action& action, OpId begin);
@@ -94,13 +97,13 @@ class Emitter {
     std::vector<Time> kernels;  // of them, each alone
     std::array<Time, dimension_count> exchanged{}, hidden{};  // as in MergedOp
   };
-  struct Slot {                           // of a party's actors among the ops of one call
-    std::vector<std::uint32_t> parties;   // of the pipeline rank
-    std::vector<std::uint32_t> of_actor;  // place among those, by actor
+  struct Slot {                         // of a group's representatives among the ops of one call
+    std::vector<std::uint32_t> groups;  // of the pipeline rank
+    std::vector<std::uint32_t> of_representative;  // place among those, by representative
   };
 
   std::vector<StepNetwork::Handover> handovers_of() const;
-  void number_parties();
+  void number_groups();
   bool merges(std::uint32_t use) const;
   const std::vector<Block>& blocks(const Tape& tape, std::size_t begin, std::size_t end,
                                    bool with_exchanges);
@@ -112,21 +115,23 @@ class Emitter {
   void compute(std::uint32_t name, const Compute& work, Phase phase);
   double network_factor(Rank first) const;
   Ops exchange_ops(std::uint32_t use, Lane lane, Phase phase, std::uint32_t name, const Ops& after);
-  void add_exchange(std::uint32_t use, const Cast::Party& party, std::uint32_t number, Lane lane,
-                    Label label);
+  void add_exchange(std::uint32_t use, const FoldedRanks::Group& group, std::uint32_t number,
+                    Lane lane, Label label);
   void add_message(std::uint32_t traffic, std::uint32_t number, Lane lane, Label label, Bytes size);
-  ConnectionId exchange_connection(std::uint32_t use, std::uint32_t party);
-  ConnectionId message_connection(std::uint32_t traffic, std::uint32_t party, Bytes size);
-  void follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t actor);
+  ConnectionId exchange_connection(std::uint32_t use, std::uint32_t group);
+  ConnectionId message_connection(std::uint32_t traffic, std::uint32_t group, Bytes size);
+  void follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t representative);
   void tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes);
   void began(const Ops& ops);
   void went_on_to(const Ops& ops);
   std::uint32_t name_of(PieceId piece);
   bool has_exchange_beside() const;
   bool merges_exchanges() const;
-  void add_waits(std::uint32_t actor);
-  OpId op_for(const Ops& ops, std::uint32_t actor) const;
-  std::uint32_t actors() const { return cast_.begin[place_ + 1] - cast_.begin[place_]; }
+  void add_waits(std::uint32_t representative);
+  OpId op_for(const Ops& ops, std::uint32_t representative) const;
+  std::uint32_t representatives() const {
+    return folded_.begin[place_ + 1] - folded_.begin[place_];
+  }
 
   const StepPlan& plan_;
   StepNetwork& network_;
@@ -134,7 +139,7 @@ class Emitter {
   Imperfections imperfections_;
   std::vector<std::uint64_t> exchanges_;  // so far, by pipeline rank
   std::vector<StepNetwork::Handover> handovers_;
-  const Cast& cast_;
+  const FoldedRanks& folded_;
   StepProgram step_;
   OpNote note_{.step = UINT32_MAX};  // before the first
   TrafficCount count_;
@@ -153,9 +158,9 @@ class Emitter {
   std::vector<std::array<Ops, lane_count>> on_lane_;  // the last exchange of each
   std::vector<std::vector<Slot>> slots_;              // by traffic, by pipeline rank
   std::vector<std::vector<std::uint32_t>>
-      receiver_;                                // by traffic: the party that sends to an actor
-  std::vector<const GroupFamily::Use*> costs_;  // of the uses
-  std::vector<std::vector<ConnectionId>> connections_;  // by use, by party
+      receiver_;  // by traffic: the group that sends to an representative
+  std::vector<const GroupFamily::Use*> costs_;          // of the uses
+  std::vector<std::vector<ConnectionId>> connections_;  // by use, by group
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, ConnectionId> messages_;
   std::map<std::tuple<const Tape*, std::size_t, std::size_t, bool>, std::vector<Block>> blocks_;
   std::vector<std::uint32_t> phase_names_, kind_names_;  // interned

@@ -7,16 +7,17 @@
 
 namespace rehearse {
 
-// A collective whose groups are all alike, each within one actor, and whose links only its own rank
-// fills with exchanges beside the kernels: while there are none, it takes its remembered time
-// whenever it runs.
+// A collective whose groups are all alike, each within one representative, and whose links only its
+// own rank fills with exchanges beside the kernels: while there are none, it takes its remembered
+// time whenever it runs.
 bool Emitter::merges(std::uint32_t use) const {
   if (costs_[use]->entries.size() != 1) return false;
   constexpr auto beside =
       1u << static_cast<unsigned>(Lane::gradients) | 1u << static_cast<unsigned>(Lane::parameters);
-  const std::vector<Cast::Party>& parties = cast_.traffic[use].parties;
-  return std::all_of(parties.begin(), parties.end(), [](const Cast::Party& party) {
-    return party.actors.size() == 1 && !party.meets_others && (party.lanes_met & ~beside) == 0;
+  const std::vector<FoldedRanks::Group>& groups = folded_.traffic[use].groups;
+  return std::all_of(groups.begin(), groups.end(), [](const FoldedRanks::Group& group) {
+    return group.representatives.size() == 1 && !group.meets_others &&
+           (group.lanes_met & ~beside) == 0;
   });
 }
 
@@ -80,11 +81,11 @@ void Emitter::add_exchange_to(Block& block, const TapeStep& step, Time kernels) 
   block.hidden[dimension] += cost.time - exposed;
 }
 
-void Emitter::add_exchange(std::uint32_t use, const Cast::Party& party, std::uint32_t number,
+void Emitter::add_exchange(std::uint32_t use, const FoldedRanks::Group& group, std::uint32_t number,
                            Lane lane, Label label) {
   const Stream stream = comm_lane(static_cast<std::size_t>(lane));
   if (options_.collectives == Collectives::remembered) {
-    const Bytes wire = costs_[use]->entries[party.entry].cost.wire;
+    const Bytes wire = costs_[use]->entries[group.entry].cost.wire;
     step_.program.add_transfer(
         stream, label, {.connection = exchange_connection(use, number), .size = wire, .wire = wire},
         after_);
@@ -93,13 +94,14 @@ void Emitter::add_exchange(std::uint32_t use, const Cast::Party& party, std::uin
   const auto buffer = [&](std::size_t which) {
     return Slice{static_cast<Buffer>(2 * use + which), Bytes{0}, plan_.uses[use].size};
   };
-  const RememberedCollective& cost = costs_[use]->entries[party.entry].cost;
+  const RememberedCollective& cost = costs_[use]->entries[group.entry].cost;
   Collective work{.kind = plan_.uses[use].kind,
                   .data = buffer(0),
                   .result = buffer(1),
                   .algorithm = std::string(cost.algorithm),
                   .protocol = cost.protocol};
-  for (const std::uint32_t actor : party.actors) work.group.push_back(cast_.actors[actor].rank);
+  for (const std::uint32_t representative : group.representatives)
+    work.group.push_back(folded_.representatives[representative].rank);
   step_.program.add_collective(stream, label, std::move(work), after_);
 }
 
@@ -131,21 +133,22 @@ double Emitter::network_factor(Rank first) const {
                                              : 1;
 }
 
-// Without network jitter a connection serves all exchanges of its party; else each has its own.
+// Without network jitter a connection serves all exchanges of its group; else each has its own.
 ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t number) {
   ConnectionId& known = connections_[use][number];
   if (known != no_connection && !imperfections_.perturbs_exchanges()) return known;
-  const Cast::Party& party = cast_.traffic[use].parties[number];
-  const RememberedCollective& cost = costs_[use]->entries[party.entry].cost;
+  const FoldedRanks::Group& group = folded_.traffic[use].groups[number];
+  const RememberedCollective& cost = costs_[use]->entries[group.entry].cost;
   std::vector<Rank> ranks;
-  for (const std::uint32_t actor : party.actors) ranks.push_back(cast_.actors[actor].rank);
+  for (const std::uint32_t representative : group.representatives)
+    ranks.push_back(folded_.representatives[representative].rank);
   const double factor = network_factor(ranks.front());
   Connection connection = connection_of(cost, std::move(ranks));
   connection.limit = connection.limit / factor;
   known = step_.program.connect(std::move(connection));
   FoldedPath& path = step_.program.folded.emplace_back(path_of(cost));
-  path.crossings = party.crossings;
-  path.stands_for = party.stands_for;
+  path.crossings = group.crossings;
+  path.stands_for = group.stands_for;
   path.latency = Time::round(Seconds{path.latency.seconds().count() * factor});
   path.gap = Time::round(Seconds{path.gap.seconds().count() * factor});
   return known;
@@ -154,16 +157,17 @@ ConnectionId Emitter::exchange_connection(std::uint32_t use, std::uint32_t numbe
 ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t number, Bytes size) {
   const auto [slot, is_new] = messages_.try_emplace({traffic, number, size.count()});
   if (!is_new && !imperfections_.perturbs_exchanges()) return slot->second;
-  const Cast::Party& party = cast_.traffic[traffic].parties[number];
+  const FoldedRanks::Group& group = folded_.traffic[traffic].groups[number];
   if (options_.collectives == Collectives::whole) {
     const auto protocol = message_protocol_number(network_.topology());
-    return slot->second = step_.program.connect({.source = cast_.actors[party.actors[0]].rank,
-                                                 .target = cast_.actors[party.actors[1]].rank,
-                                                 .protocol = protocol});
+    return slot->second = step_.program.connect(
+               {.source = folded_.representatives[group.representatives[0]].rank,
+                .target = folded_.representatives[group.representatives[1]].rank,
+                .protocol = protocol});
   }
-  const MessagePath path = network_.path(handovers_[traffic - plan_.uses.size()], party.entry);
-  Connection connection{.source = cast_.actors[party.actors[0]].rank,
-                        .target = cast_.actors[party.actors[1]].rank};
+  const MessagePath path = network_.path(handovers_[traffic - plan_.uses.size()], group.entry);
+  Connection connection{.source = folded_.representatives[group.representatives[0]].rank,
+                        .target = folded_.representatives[group.representatives[1]].rank};
   const Bytes wire{size.count() / LoadedLink::whole};
   const Seconds moving = size / path.rate;
   const double factor = network_factor(connection.source);
@@ -172,7 +176,7 @@ ConnectionId Emitter::message_connection(std::uint32_t traffic, std::uint32_t nu
   if (wire > Bytes{0}) connection.limit = wire / moving / factor;
   if (factor != 1) latency = Time::round(Seconds{latency.seconds().count() * factor});
   slot->second = step_.program.connect(std::move(connection));
-  step_.program.folded.push_back({party.crossings, latency, party.stands_for});
+  step_.program.folded.push_back({group.crossings, latency, group.stands_for});
   return slot->second;
 }
 
@@ -180,9 +184,9 @@ StepProgram Emitter::finish() {
   if (options_.collectives == Collectives::whole)
     step_.program.protocols = network_.topology().protocols;
   if (options_.count_links) step_.link_bytes = count_.on_links(plan_, network_);
-  for (const Cast::Parties& traffic : cast_.traffic)
-    for (const Cast::Party& party : traffic.parties)
-      step_.needs_transfers = step_.needs_transfers || party.meets_others || party.lanes_met != 0;
+  for (const FoldedRanks::GroupSet& traffic : folded_.traffic)
+    for (const FoldedRanks::Group& group : traffic.groups)
+      step_.needs_transfers = step_.needs_transfers || group.meets_others || group.lanes_met != 0;
   const Schedule& schedule = plan_.schedule;
   for (std::size_t a = 0; a < step_.roles.size(); ++a) {
     Role& role = step_.roles[a];
@@ -194,7 +198,7 @@ StepProgram Emitter::finish() {
                             schedule.stages > 1 ? std::to_string(s) : "");
     // Ranks of one stage that are not alike differ in where they stand.
     const std::uint32_t place = role.pipeline_rank;
-    if (cast_.begin[place + 1] - cast_.begin[place] > 1)
+    if (folded_.begin[place + 1] - folded_.begin[place] > 1)
       name += fmt::format(" as rank {}", index(role.rank));
   }
   return std::move(step_);

@@ -65,7 +65,7 @@ struct MergedOp {
   friend bool operator==(const MergedOp&, const MergedOp&) = default;
 };
 
-/// The ops of one action of the schedule, on all actors of its pipeline rank.
+/// The ops of one action of the schedule, on all representatives of its pipeline rank.
 struct ActionOps {
   Action action;
   OpId begin{}, end{};  // [begin, end)

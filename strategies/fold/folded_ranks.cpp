@@ -1,5 +1,5 @@
 // Colour refinement over ranks, flows and links, then one of each colour.
-#include "strategies/fold/cast.hpp"
+#include "strategies/fold/folded_ranks.hpp"
 
 #include <algorithm>
 #include <array>
@@ -25,23 +25,23 @@ struct Flow {
   std::vector<LoadedLink> loads;  // on links that may be short
 };
 
-class Stage {
+class RankFolding {
  public:
-  Stage(std::span<const std::uint32_t> pipeline_rank, std::span<const Traffic> traffic,
-        const Topology& topology)
+  RankFolding(std::span<const std::uint32_t> pipeline_rank, std::span<const Traffic> traffic,
+              const Topology& topology)
       : pipeline_rank_{pipeline_rank}, traffic_{traffic}, topology_{topology} {
     for (std::uint32_t t = 0; t < traffic.size(); ++t) add(t);
     drop_links_of_one_user();
   }
 
-  Cast cast(bool fold, std::span<const Colour> own) {
+  FoldedRanks cast(bool fold, std::span<const Colour> own) {
     start(own);
     const bool settled = fold && refine();
-    if (!settled) everyone_for_themselves();
-    Cast result;
+    if (!settled) no_two_alike();
+    FoldedRanks result;
     result.folded = settled;
-    choose_actors(result);
-    form_parties(result);
+    choose_representatives(result);
+    form_groups(result);
     return result;
   }
 
@@ -101,7 +101,7 @@ class Stage {
     flow_colours_.assign(flows_.size(), 0);
   }
 
-  void everyone_for_themselves() {
+  void no_two_alike() {
     for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i] = i;
     for (std::size_t i = 0; i < flow_colours_.size(); ++i) flow_colours_[i] = i;
     for (std::size_t i = 0; i < link_colours_.size(); ++i) link_colours_[i] = i;
@@ -162,7 +162,7 @@ class Stage {
     for (std::size_t r = 0; r < ranks.size(); ++r) ranks_[r] = mix(ranks_[r], ranks[r]);
   }
 
-  void choose_actors(Cast& cast) {
+  void choose_representatives(FoldedRanks& cast) {
     const std::uint32_t places =
         1 + *std::max_element(pipeline_rank_.begin(), pipeline_rank_.end());
     std::vector<std::vector<std::uint32_t>> by_place(places);  // first ranks of each colour
@@ -170,37 +170,38 @@ class Stage {
     for (std::uint32_t r = 0; r < ranks_.size(); ++r)
       if (ranks_of[ranks_[r]]++ == 0) by_place[pipeline_rank_[r]].push_back(r);
     for (std::uint32_t place = 0; place < places; ++place) {
-      cast.begin.push_back(static_cast<std::uint32_t>(cast.actors.size()));
+      cast.begin.push_back(static_cast<std::uint32_t>(cast.representatives.size()));
       for (const std::uint32_t r : by_place[place]) {
-        actor_of_.emplace(ranks_[r], static_cast<std::uint32_t>(cast.actors.size()));
-        cast.actors.push_back({static_cast<Rank>(r), place, ranks_of[ranks_[r]]});
+        representative_of_.emplace(ranks_[r],
+                                   static_cast<std::uint32_t>(cast.representatives.size()));
+        cast.representatives.push_back({static_cast<Rank>(r), place, ranks_of[ranks_[r]]});
       }
     }
-    cast.begin.push_back(static_cast<std::uint32_t>(cast.actors.size()));
+    cast.begin.push_back(static_cast<std::uint32_t>(cast.representatives.size()));
   }
 
-  void form_parties(Cast& cast) {
+  void form_groups(FoldedRanks& cast) {
     std::unordered_map<Colour, LinkId> stand_in;  // of each colour of links, its first
     for (std::size_t l = links_.size(); l-- > 0;) stand_in[link_colours_[l]] = links_[l];
     cast.traffic.resize(traffic_.size());
-    for (Cast::Parties& parties : cast.traffic)
-      parties.of_actor.assign(cast.actors.size(), Cast::none);
+    for (FoldedRanks::GroupSet& groups : cast.traffic)
+      groups.of_representative.assign(cast.representatives.size(), FoldedRanks::none);
     const std::vector<Users> users = users_of_links();
-    std::unordered_map<Colour, std::uint32_t> party_of;
+    std::unordered_map<Colour, std::uint32_t> group_of;
     for (std::size_t f = 0; f < flows_.size(); ++f) {
       const Flow& flow = flows_[f];
-      Cast::Parties& parties = cast.traffic[flow.traffic];
+      FoldedRanks::GroupSet& groups = cast.traffic[flow.traffic];
       const auto [known, is_new] =
-          party_of.emplace(flow_colours_[f], static_cast<std::uint32_t>(parties.parties.size()));
+          group_of.emplace(flow_colours_[f], static_cast<std::uint32_t>(groups.groups.size()));
       if (is_new)
-        parties.parties.push_back(new_party(flow, known->second, parties));
+        groups.groups.push_back(new_group(flow, known->second, groups));
       else
-        ++parties.parties[known->second].stands_for;
-      Cast::Party& party = parties.parties[known->second];
+        ++groups.groups[known->second].stands_for;
+      FoldedRanks::Group& group = groups.groups[known->second];
       for (const LoadedLink& load : flow.loads) {
         const std::uint32_t link = number_[index(load.link)];
-        if (stand_in.at(link_colours_[link]) == load.link) add_crossing(party.crossings, load);
-        meet(party, flow, users[link]);
+        if (stand_in.at(link_colours_[link]) == load.link) add_crossing(group.crossings, load);
+        meet(group, flow, users[link]);
       }
     }
   }
@@ -234,10 +235,10 @@ class Stage {
     return users;
   }
 
-  void meet(Cast::Party& party, const Flow& flow, const Users& users) const {
+  void meet(FoldedRanks::Group& group, const Flow& flow, const Users& users) const {
     const std::uint32_t own = bit(traffic_[flow.traffic].lane);
-    party.lanes_met |= users.lanes & ~own;
-    if (users.place == Users::several || (users.crowded & own) != 0) party.meets_others = true;
+    group.lanes_met |= users.lanes & ~own;
+    if (users.place == Users::several || (users.crowded & own) != 0) group.meets_others = true;
   }
 
   /// What one rank's lane, or one group's, does comes one after the other.
@@ -245,19 +246,22 @@ class Stage {
     return mix(traffic_[flow.traffic].lane, index(flow.members.front()));
   }
 
-  Cast::Party new_party(const Flow& flow, std::uint32_t number, Cast::Parties& parties) const {
-    Cast::Party party{.actors = {}, .entry = flow.entry, .stands_for = 1, .crossings = {}};
+  FoldedRanks::Group new_group(const Flow& flow, std::uint32_t number,
+                               FoldedRanks::GroupSet& groups) const {
+    FoldedRanks::Group group{
+        .representatives = {}, .entry = flow.entry, .stands_for = 1, .crossings = {}};
     for (const Rank member : flow.members) {
-      const std::uint32_t actor = actor_of_.at(ranks_[index(member)]);
-      if (std::find(party.actors.begin(), party.actors.end(), actor) == party.actors.end() ||
+      const std::uint32_t representative = representative_of_.at(ranks_[index(member)]);
+      if (std::find(group.representatives.begin(), group.representatives.end(), representative) ==
+              group.representatives.end() ||
           flow.ordered)
-        party.actors.push_back(actor);
+        group.representatives.push_back(representative);
     }
-    for (const std::uint32_t actor : party.actors) {
-      parties.of_actor[actor] = number;
+    for (const std::uint32_t representative : group.representatives) {
+      groups.of_representative[representative] = number;
       if (flow.ordered) break;  // the sender's
     }
-    return party;
+    return group;
   }
 
   static void add_crossing(std::vector<FoldedPath::Crossing>& crossings, const LoadedLink& load) {
@@ -274,15 +278,16 @@ class Stage {
   std::vector<LinkId> links_;              // those that may be short
   std::vector<std::uint32_t> number_;      // by link, for those
   std::vector<Colour> ranks_, flow_colours_, link_colours_;
-  std::unordered_map<Colour, std::uint32_t> actor_of_;
+  std::unordered_map<Colour, std::uint32_t> representative_of_;
 };
 
 }  // namespace
 
-Cast make_cast(std::span<const std::uint32_t> pipeline_rank, std::span<const Traffic> traffic,
-               const Topology& topology, bool fold, std::span<const std::uint64_t> own) {
+FoldedRanks fold_ranks(std::span<const std::uint32_t> pipeline_rank,
+                       std::span<const Traffic> traffic, const Topology& topology, bool fold,
+                       std::span<const std::uint64_t> own) {
   ASSERT(!pipeline_rank.empty() && (own.empty() || own.size() == pipeline_rank.size()));
-  return Stage(pipeline_rank, traffic, topology).cast(fold, own);
+  return RankFolding(pipeline_rank, traffic, topology).cast(fold, own);
 }
 
 }  // namespace rehearse

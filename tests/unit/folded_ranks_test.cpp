@@ -1,5 +1,5 @@
-// Who is simulated: actors and parties of small machines, and which groups are alike.
-#include "strategies/fold/cast.hpp"
+// Who is simulated: representatives and groups of small machines, and which groups are alike.
+#include "strategies/fold/folded_ranks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -72,11 +72,11 @@ TEST(GroupsAlike, NotWhereACableIsSlower) {
   EXPECT_EQ(use.entries.size(), 2u);
 }
 
-class Casting : public testing::Test {
+class Folding : public testing::Test {
  protected:
   /// All-reduces over the groups, and messages to the rank across from each.
-  Cast cast(std::vector<GroupFamily::Group> groups, std::vector<std::uint32_t> pipeline_rank,
-            bool fold) {
+  FoldedRanks fold(std::vector<GroupFamily::Group> groups, std::vector<std::uint32_t> pipeline_rank,
+                   bool fold) {
     const GroupFamily::Use& use = families_.use(std::move(groups));
     std::vector<Traffic> traffic(2);
     traffic[0].lane = static_cast<std::uint32_t>(Lane::gradients);
@@ -89,49 +89,52 @@ class Casting : public testing::Test {
           {r(i), r(i + half),
            families_.routing.route(families_.machine.device_of(r(i)),
                                    families_.machine.device_of(r(i + half)))});
-    return make_cast(pipeline_rank, traffic, families_.machine, fold);
+    return fold_ranks(pipeline_rank, traffic, families_.machine, fold);
   }
   Families families_{star(4, fast)};
 };
 
-TEST_F(Casting, OneActorForEachStage) {
-  const Cast folded = cast({{r(0), r(1)}, {r(2), r(3)}}, {0, 0, 1, 1}, true);
+TEST_F(Folding, OneRepresentativeForEachStage) {
+  const FoldedRanks folded = fold({{r(0), r(1)}, {r(2), r(3)}}, {0, 0, 1, 1}, true);
   EXPECT_TRUE(folded.folded);
-  ASSERT_EQ(folded.actors.size(), 2u);
-  EXPECT_EQ(folded.actors[0].ranks, 2u);
-  EXPECT_EQ(folded.actors[1].rank, r(2));
+  ASSERT_EQ(folded.representatives.size(), 2u);
+  EXPECT_EQ(folded.representatives[0].ranks, 2u);
+  EXPECT_EQ(folded.representatives[1].rank, r(2));
   EXPECT_EQ(folded.begin, (std::vector<std::uint32_t>{0, 1, 2}));
-  ASSERT_EQ(folded.traffic[0].parties.size(), 2u) << "one for the groups of each stage";
-  EXPECT_EQ(folded.traffic[0].parties[0].actors, (std::vector<std::uint32_t>{0}));
-  ASSERT_EQ(folded.traffic[1].parties.size(), 1u);
-  EXPECT_EQ(folded.traffic[1].parties[0].actors, (std::vector<std::uint32_t>{0, 1}));
-  EXPECT_EQ(folded.traffic[1].parties[0].stands_for, 2u);
-  EXPECT_EQ(folded.traffic[1].of_actor, (std::vector<std::uint32_t>{0, Cast::none}));
+  ASSERT_EQ(folded.traffic[0].groups.size(), 2u) << "one for the groups of each stage";
+  EXPECT_EQ(folded.traffic[0].groups[0].representatives, (std::vector<std::uint32_t>{0}));
+  ASSERT_EQ(folded.traffic[1].groups.size(), 1u);
+  EXPECT_EQ(folded.traffic[1].groups[0].representatives, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(folded.traffic[1].groups[0].stands_for, 2u);
+  EXPECT_EQ(folded.traffic[1].of_representative,
+            (std::vector<std::uint32_t>{0, FoldedRanks::none}));
 }
 
-TEST_F(Casting, EveryRankPlaysItselfWhenAskedTo) {
-  const Cast whole = cast({{r(0), r(1)}, {r(2), r(3)}}, {0, 0, 1, 1}, false);
+TEST_F(Folding, EveryRankIsSimulatedWhenAskedTo) {
+  const FoldedRanks whole = fold({{r(0), r(1)}, {r(2), r(3)}}, {0, 0, 1, 1}, false);
   EXPECT_FALSE(whole.folded);
-  EXPECT_EQ(whole.actors.size(), 4u);
-  EXPECT_EQ(whole.traffic[1].parties.size(), 2u);
-  for (const Cast::Actor& actor : whole.actors) EXPECT_EQ(actor.ranks, 1u);
+  EXPECT_EQ(whole.representatives.size(), 4u);
+  EXPECT_EQ(whole.traffic[1].groups.size(), 2u);
+  for (const FoldedRanks::Representative& representative : whole.representatives)
+    EXPECT_EQ(representative.ranks, 1u);
 }
 
 // Ranks of a link that gradients and messages share know of each other.
-TEST_F(Casting, PartiesKnowWhomTheyMeet) {
-  const Cast folded = cast({{r(0), r(1)}, {r(2), r(3)}}, {0, 0, 1, 1}, true);
-  const Cast::Party& gradients = folded.traffic[0].parties[0];
+TEST_F(Folding, GroupsKnowWhomTheyMeet) {
+  const FoldedRanks folded = fold({{r(0), r(1)}, {r(2), r(3)}}, {0, 0, 1, 1}, true);
+  const FoldedRanks::Group& gradients = folded.traffic[0].groups[0];
   EXPECT_NE(gradients.lanes_met & 1u << static_cast<unsigned>(Lane::forward), 0u);
   EXPECT_FALSE(gradients.crossings.empty());
 }
 
-TEST_F(Casting, GroupsAcrossStagesOfUnlikeRanksAreNotFolded) {
+TEST_F(Folding, GroupsAcrossStagesOfUnlikeRanksAreNotFolded) {
   // Rank 1 is in no group with rank 0: rank 3 is in its place.
-  const Cast folded = cast({{r(0), r(2)}, {r(1), r(3)}}, {0, 0, 0, 1}, true);
+  const FoldedRanks folded = fold({{r(0), r(2)}, {r(1), r(3)}}, {0, 0, 0, 1}, true);
   std::uint32_t ranks = 0;
-  for (const Cast::Actor& actor : folded.actors) ranks += actor.ranks;
+  for (const FoldedRanks::Representative& representative : folded.representatives)
+    ranks += representative.ranks;
   EXPECT_EQ(ranks, 4u);
-  EXPECT_GT(folded.actors.size(), 2u);
+  EXPECT_GT(folded.representatives.size(), 2u);
 }
 
 }  // namespace
