@@ -24,10 +24,10 @@ class CudaRecords {
   CudaRecords& operator=(const CudaRecords&) = delete;
 
   struct Span {
-    std::uint64_t begin = UINT64_MAX, end = 0;  // nanoseconds
+    std::uint64_t begin = UINT64_MAX, end = 0;  // nanoseconds after restart()
   };
-  /// Forgets what was recorded before; the time now.
-  std::uint64_t restart();
+  /// Forgets what was recorded before.
+  void restart();
 
   /// What this thread starts meanwhile is the op's; with no records, nothing.
   class Of {

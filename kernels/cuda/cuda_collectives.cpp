@@ -1,14 +1,10 @@
-// Collectives as NCCL's own, one communicator for each group of ranks, in place where the Program's
-// are. Where a slice does not divide evenly among the ranks, its parts go one by one.
+// Where a slice does not divide evenly among the ranks, its parts go one by one.
+#include "kernels/cuda/cuda_collectives.hpp"
+
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
 #include <nccl.h>
 
-#include <set>
-
-#include "kernels/cuda/cuda_run.hpp"
 #include "kernels/math/cuda_try.hpp"
-#include "sim/base/assert.hpp"
 #include "sim/base/error.hpp"
 
 namespace rehearse {
@@ -40,9 +36,9 @@ struct Member {
   std::span<std::byte> data, result;
 };
 
-class Calls {
+class NcclCalls {
  public:
-  Calls(const Collective& work, std::size_t ranks)
+  NcclCalls(const Collective& work, std::size_t ranks)
       : work_{work},
         ranks_{ranks},
         type_{type_of(work.numbers)},
@@ -145,40 +141,26 @@ class Calls {
 
 }  // namespace
 
-std::span<const CommunicatorHandle> CudaRun::communicators_of(const std::vector<Rank>& group) {
-  std::vector<CommunicatorHandle>& communicators = communicators_[group];
-  if (!communicators.empty()) return communicators;
-  ASSERT(!options_.processes);  // between processes all are made at the beginning
-  std::vector<int> devices;
-  for (const Rank rank : group) devices.push_back(memory_.device_of(rank));
-  if (std::set<int>{devices.begin(), devices.end()}.size() != devices.size())
-    throw DeviceError("NCCL needs a device of its own for every rank: use fewer ranks");
-  std::vector<ncclComm_t> made(group.size());
-  NCCL_TRY(ncclCommInitAll(made.data(), static_cast<int>(group.size()), devices.data()));
-  for (ncclComm_t each : made) communicators.emplace_back(each);
-  return communicators;
-}
-
-void CudaRun::start_collective(const Program::Op& op) {
-  const Collective& work = program_.collective(op);
+void start_collective(const Program& program, const Program::Op& op, const CudaMemory& memory,
+                      CudaStreams& streams, CudaCommunicators& communicators) {
+  const Collective& work = program.collective(op);
   if (work.group.size() < 2 || work.data.size == Bytes{0}) return;
-  const std::span<const CommunicatorHandle> communicators = communicators_of(work.group);
-  const Calls calls{work, work.group.size()};
-  Lane& first = *lane_here(op);
+  const std::span<const CommunicatorHandle> members = communicators.of(work.group);
+  const NcclCalls calls{work, work.group.size()};
   NCCL_TRY(ncclGroupStart());
   for (std::size_t i = 0; i < work.group.size(); ++i) {
     const Rank rank = work.group[i];
-    if (!is_here(rank)) continue;
-    Lane& lane = lane_of(rank, op.stream);
-    CUDA_TRY(cudaSetDevice(lane.device));
-    calls.start({i, communicators[i].get(), lane.stream.get(), memory_.at(rank, work.data),
-                 memory_.at(rank, work.result)});
+    if (!memory.is_here(rank)) continue;
+    const CudaStream& stream = streams.at(rank, op.stream);
+    CUDA_TRY(cudaSetDevice(stream.device));
+    calls.start({i, members[i].get(), stream.handle.get(), memory.at(rank, work.data),
+                 memory.at(rank, work.result)});
   }
   NCCL_TRY(ncclGroupEnd());
   // The op ends when it has ended everywhere; its end is recorded on the first rank's stream.
-  for (const Rank rank : work.group)
-    if (is_here(rank) && &lane_of(rank, op.stream) != &first)
-      order(lane_of(rank, op.stream), first);
+  const CudaStream& first = *streams.of(op);
+  for (CudaStream* const stream : streams.all_of(op))
+    if (stream != &first) order(*stream, first);
 }
 
 }  // namespace rehearse
