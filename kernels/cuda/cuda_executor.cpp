@@ -3,24 +3,70 @@
 #include "kernels/cuda/cuda_executor.hpp"
 
 #include <cuda_runtime_api.h>
-#include <nccl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <thread>
 #include <utility>
 
-#include "kernels/cuda/cuda_collectives.hpp"
 #include "kernels/cuda/cuda_graph.hpp"
-#include "kernels/cuda/cuda_predecessors.hpp"
+#include "kernels/cuda/cuda_nccl.hpp"
+#include "kernels/cuda/cuda_processes.hpp"
 #include "kernels/cuda/cuda_queues.hpp"
 #include "kernels/cuda/cuda_run_call.hpp"
-#include "kernels/cuda/cuda_timeline.hpp"
 #include "kernels/cuda/cuda_transfers.hpp"
 #include "kernels/math/cuda_try.hpp"
 #include "sim/base/assert.hpp"
 #include "sim/base/error.hpp"
 
 namespace rehearse {
+
+namespace {
+
+/// How long the host waits for GPUs. It asks instead of waiting: a collective whose partner is lost
+/// never ends, but its communicator learns of it.
+class CudaWatch {
+ public:
+  CudaWatch(const CudaOptions& options, const CudaCommunicators& communicators)
+      : options_{options}, communicators_{communicators} {}
+
+  void restart() {
+    see_progress();
+    asked_ = Clock::now();
+    turns_ = ended_ = 0;
+  }
+  void see_progress() { waited_ = {}; }
+
+  // One turn of waiting. Patience counts while this process runs: one that was stopped
+  // for a while has not waited.
+  bool is_patient() {
+    constexpr Clock::duration most = std::chrono::milliseconds{100};
+    if (options_.processes) options_.processes->look();
+    communicators_.check();
+    if (options_.stop && options_.stop()) throw DeviceError("stopped before the end");
+    const Clock::time_point now = Clock::now();
+    waited_ += std::min(now - asked_, most);
+    asked_ = now;
+    // NCCL has threads of its own; but on a busy machine each turn given away is milliseconds.
+    if (++turns_ % 64 == 0) std::this_thread::yield();
+    if (waited_ <= options_.patience) return true;
+    waited_ = {};
+    return false;
+  }
+  /// Whether more have ended than when it was last asked.
+  bool has_more(std::size_t ended) { return ended > std::exchange(ended_, ended); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const CudaOptions& options_;
+  const CudaCommunicators& communicators_;
+  Clock::time_point asked_;
+  Clock::duration waited_{};
+  std::size_t turns_ = 0, ended_ = 0;
+};
+
+}  // namespace
 
 /// What stays between the runs of one program.
 class CudaExecutor::Run {
@@ -36,6 +82,7 @@ class CudaExecutor::Run {
   void start_op(OpId id);
   void wait_for_inputs(OpId id, const CudaStream& stream);
   void start_compute(const Program::Op& op, CudaStream& stream);
+  void wait_for(OpId id);  // one turn; throws when nothing has ended for too long
 
   const Program& program_;
   const CudaMemory& memory_;
@@ -67,7 +114,7 @@ CudaExecutor::Run::Run(const Program& program, const CudaMemory& memory, const C
                                       : std::nullopt},
       communicators_{program, memory, options.processes},
       transfers_{program, memory, options.node_of, streams_, communicators_},
-      watch_{program, options, events_, communicators_} {}
+      watch_{options, communicators_} {}
 
 void CudaExecutor::Run::start() {
   watch_.restart();
@@ -80,8 +127,12 @@ void CudaExecutor::Run::start() {
     if (!graph_.is_made()) graph_.capture(streams_, events_, [this] { start_all(); });
     graph_.launch();
   } else if (program_.has_queues()) {
-    served_ = start_as_served(program_, streams_.table(), events_, watch_,
-                              [this](OpId id) { start_op(id); });
+    const auto start = [this](OpId id) {
+      start_op(id);
+      watch_.see_progress();
+    };
+    served_ = start_as_served(program_, streams_.table(), events_, start,
+                              [this](OpId id) { wait_for(id); });
   } else {
     start_all();
   }
@@ -135,15 +186,27 @@ void CudaExecutor::Run::start_compute(const Program::Op& op, CudaStream& stream)
   }
 }
 
+void CudaExecutor::Run::wait_for(OpId id) {
+  if (!watch_.is_patient() && !watch_.has_more(events_.count_over()))
+    throw DeviceError(fmt::format("{} has not ended, and nothing else has for {} ms",
+                                  program_.describe(id), options_.patience.count()));
+}
+
 void CudaExecutor::Run::finish() {
-  if (graph_.is_made()) return graph_.wait(watch_, options_.patience);
+  if (graph_.is_made()) {
+    while (!graph_.is_over())
+      if (!watch_.is_patient())
+        throw DeviceError(
+            fmt::format("the step's graph has not ended for {} ms", options_.patience.count()));
+    return;
+  }
   for (std::size_t i = 0; i < program_.size();) {
     const auto id = static_cast<OpId>(i);
     if (events_.is_over(id)) {
       watch_.see_progress();
       ++i;
     } else {
-      watch_.wait_for(id);
+      wait_for(id);
     }
   }
 }

@@ -52,15 +52,11 @@ void CudaGraph::launch() {
 
 // Events inside of a graph keep their times of the run before until they are met again: only the
 // one behind it tells that it has ended.
-void CudaGraph::wait(CudaWatch& watch, std::chrono::milliseconds patience) const {
-  for (;;) {
-    const cudaError_t state = cudaEventQuery(end_.get());
-    if (state == cudaSuccess) return;
-    if (state != cudaErrorNotReady)
-      throw DeviceError(fmt::format("the step's graph: {}", cudaGetErrorString(state)));
-    if (!watch.is_patient())
-      throw DeviceError(fmt::format("the step's graph has not ended for {} ms", patience.count()));
-  }
+bool CudaGraph::is_over() const {
+  const cudaError_t state = cudaEventQuery(end_.get());
+  if (state != cudaSuccess && state != cudaErrorNotReady)
+    throw DeviceError(fmt::format("the step's graph: {}", cudaGetErrorString(state)));
+  return state == cudaSuccess;
 }
 
 }  // namespace rehearse

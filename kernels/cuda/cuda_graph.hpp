@@ -9,7 +9,7 @@
 
 #include <functional>
 
-#include "kernels/cuda/cuda_watch.hpp"
+#include "kernels/cuda/cuda_events.hpp"
 
 namespace rehearse {
 
@@ -19,7 +19,7 @@ class CudaGraph {
   /// Records what `start` puts on the program's streams.
   void capture(CudaStreams& streams, CudaEvents& events, const std::function<void()>& start);
   void launch();
-  void wait(CudaWatch& watch, std::chrono::milliseconds patience) const;
+  bool is_over() const;
 
  private:
   CudaStream stream_;  // where it begins and ends

@@ -95,8 +95,8 @@ std::vector<OpId> take_arrived(const Program& program, const CudaEvents& events,
 }  // namespace
 
 std::vector<OpId> start_as_served(const Program& program, const StreamTable& streams,
-                                  const CudaEvents& events, CudaWatch& watch,
-                                  const std::function<void(OpId)>& start) {
+                                  const CudaEvents& events, const std::function<void(OpId)>& start,
+                                  const std::function<void(OpId)>& wait) {
   NotStarted rest{program, streams};
   std::vector<OpId> served, arriving;  // arriving: all inputs have been put on streams
   while (!rest.is_empty()) {
@@ -116,10 +116,7 @@ std::vector<OpId> start_as_served(const Program& program, const StreamTable& str
     }
     for (const OpId id : started) rest.start(id);
     ASSERT(!started.empty() || !arriving.empty());
-    if (started.empty())
-      watch.wait_for(arriving.front());
-    else
-      watch.see_progress();
+    if (started.empty()) wait(arriving.front());
   }
   return served;
 }

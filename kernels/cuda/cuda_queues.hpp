@@ -14,15 +14,16 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/cuda/cuda_watch.hpp"
+#include "kernels/cuda/cuda_events.hpp"
 
 namespace rehearse {
 
-/// Calls `start` for every op, as soon as it may be put on its streams. Returns the ops of queues
-/// in the order of their service.
+/// Calls `start` for every op, as soon as it may be put on its streams, and `wait` with one that
+/// may not yet where there is nothing else to do. Returns the ops of queues in the order of their
+/// service.
 std::vector<OpId> start_as_served(const Program& program, const StreamTable& streams,
-                                  const CudaEvents& events, CudaWatch& watch,
-                                  const std::function<void(OpId)>& start);
+                                  const CudaEvents& events, const std::function<void(OpId)>& start,
+                                  const std::function<void(OpId)>& wait);
 
 /// Events tell time in steps of half a microsecond: two ops of a queue may begin in the same one.
 void keep_served_order(const Program& program, const std::vector<OpId>& served, Timeline& timeline);

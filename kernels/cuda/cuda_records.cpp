@@ -204,3 +204,38 @@ std::map<OpId, CudaRecords::Span> CudaRecords::take() { return {}; }
 }  // namespace rehearse
 
 #endif
+
+namespace rehearse {
+
+LargeVector<Timeline::Span> recorded_spans(const Program& program, const StreamTable& streams,
+                                           CudaRecords& records) {
+  const std::map<OpId, CudaRecords::Span> recorded = records.take();
+  if (recorded.empty()) throw DeviceError("CUPTI has told of no kernel and no copy");
+  const auto time = [](std::uint64_t ns) {
+    return Time::picoseconds(1000 * static_cast<std::int64_t>(ns));
+  };
+  LargeVector<Timeline::Span> spans(program.size());
+  std::vector<Time> stream_end(streams.size());
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const auto id = static_cast<OpId>(i);
+    const Program::Op& op = program[id];
+    Timeline::Span& span = spans[i];
+    if (const auto at = recorded.find(id); at != recorded.end()) {
+      span.begin = time(at->second.begin);
+      span.end = time(at->second.end);
+    } else {
+      for (const OpId input : program.after(id))
+        span.begin = std::max(span.begin, spans[index(input)].end);
+      for (const Rank rank : ranks_of(program, op))
+        span.begin = std::max(span.begin, stream_end[streams.number(rank, op.stream)]);
+      span.end = span.begin;
+    }
+    for (const Rank rank : ranks_of(program, op)) {
+      Time& last = stream_end[streams.number(rank, op.stream)];
+      last = std::max(last, span.end);
+    }
+  }
+  return spans;
+}
+
+}  // namespace rehearse

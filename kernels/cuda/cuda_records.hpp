@@ -10,7 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "sim/base/ids.hpp"
+#include "sim/program/stream_table.hpp"
+#include "sim/program/timeline.hpp"
 
 namespace rehearse {
 
@@ -54,5 +55,9 @@ class CudaRecords {
   struct Library;
   std::unique_ptr<Library> library_;
 };
+
+/// By op. One that started nothing has no record: it is over when all before it is.
+LargeVector<Timeline::Span> recorded_spans(const Program& program, const StreamTable& streams,
+                                           CudaRecords& records);
 
 }  // namespace rehearse

@@ -66,19 +66,17 @@ CudaStreams::CudaStreams(const Program& program, const CudaMemory& memory, const
 }
 
 CudaStream* CudaStreams::of(const Program::Op& op) {
-  for (const Rank rank : ranks_of(program_, op))
-    if (memory_.is_here(rank)) return &at(rank, op.stream);
-  if (op.kind != WorkKind::transfer) return nullptr;
-  const auto receiving = receiving_.find(program_[program_.transfer(op).connection].target);
-  return receiving == receiving_.end() ? nullptr : &receiving->second;
+  const std::vector<CudaStream*> all = all_of(op);
+  return all.empty() ? nullptr : all.front();
 }
 
 std::vector<CudaStream*> CudaStreams::all_of(const Program::Op& op) {
   std::vector<CudaStream*> all;
   for (const Rank rank : ranks_of(program_, op))
     if (memory_.is_here(rank)) all.push_back(&at(rank, op.stream));
-  if (all.empty())
-    if (CudaStream* const receiving = of(op)) all.push_back(receiving);
+  if (!all.empty() || op.kind != WorkKind::transfer) return all;
+  const auto receiving = receiving_.find(program_[program_.transfer(op).connection].target);
+  if (receiving != receiving_.end()) all.push_back(&receiving->second);
   return all;
 }
 

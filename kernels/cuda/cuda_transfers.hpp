@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/cuda_communicators.hpp"
+#include "kernels/cuda/cuda_nccl.hpp"
 #include "kernels/cuda/cuda_streams.hpp"
 
 namespace rehearse {

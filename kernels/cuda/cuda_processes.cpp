@@ -1,9 +1,11 @@
 // Of each stream here the last part that comes before an op: the ones before it on the stream are
 // over by then, too.
-#include "kernels/cuda/cuda_predecessors.hpp"
+#include "kernels/cuda/cuda_processes.hpp"
 
 #include <algorithm>
+#include <cstring>
 
+#include "sim/base/assert.hpp"
 #include "sim/base/error.hpp"
 
 namespace rehearse {
@@ -49,6 +51,35 @@ std::vector<OpId> CudaPredecessors::missing(OpId id, const CudaStream& stream) {
     waited = latest;
   }
   return ops;
+}
+
+void share_spans(const Program& program, const CudaProcesses& processes,
+                 std::chrono::nanoseconds clocks_began, LargeVector<Timeline::Span>& spans) {
+  std::vector<std::int64_t> mine{1000 * clocks_began.count() - processes.clock_ahead.ps()};
+  for (const Timeline::Span& span : spans) {
+    const bool is_mine = span.begin != Time::never();
+    mine.push_back(is_mine ? span.begin.ps() : -1);
+    mine.push_back(is_mine ? span.end.ps() : -1);
+  }
+  std::vector<std::vector<std::int64_t>> all;
+  std::int64_t first = INT64_MAX;
+  const auto bytes = std::as_bytes(std::span{mine});
+  for (const std::string& text :
+       processes.gather({reinterpret_cast<const char*>(bytes.data()), bytes.size()})) {
+    std::vector<std::int64_t>& numbers = all.emplace_back(text.size() / sizeof(std::int64_t));
+    ASSERT(numbers.size() == mine.size());
+    std::memcpy(numbers.data(), text.data(), text.size());
+    first = std::min(first, numbers[0]);
+  }
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const Rank begins = ranks_of(program, program.ops()[i]).front();
+    const std::vector<std::int64_t>& there = all[processes.of(begins)];
+    spans[i].begin = Time::picoseconds(there[2 * i + 1] + there[0] - first);
+    spans[i].end = spans[i].begin;
+    for (const std::vector<std::int64_t>& each : all)
+      if (each[2 * i + 2] >= 0)
+        spans[i].end = std::max(spans[i].end, Time::picoseconds(each[2 * i + 2] + each[0] - first));
+  }
 }
 
 }  // namespace rehearse

@@ -1,4 +1,5 @@
-// NCCL's communicators, one for each group of ranks.
+// NCCL: a communicator for each group of ranks, and collectives as NCCL's own, in place where the
+// Program's are.
 #pragma once
 
 #include <map>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/cuda_executor.hpp"
+#include "kernels/cuda/cuda_streams.hpp"
 
 namespace rehearse {
 
@@ -29,5 +31,9 @@ class CudaCommunicators {
   const bool may_make_;  // one process alone
   std::map<std::vector<Rank>, std::vector<CommunicatorHandle>> communicators_;
 };
+
+/// This process's part of a collective, on the op's streams.
+void start_collective(const Program& program, const Program::Op& op, const CudaMemory& memory,
+                      CudaStreams& streams, CudaCommunicators& communicators);
 
 }  // namespace rehearse
