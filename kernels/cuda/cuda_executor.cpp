@@ -37,8 +37,8 @@ class CudaWatch {
   }
   void see_progress() { waited_ = {}; }
 
-  // One turn of waiting. Patience counts while this process runs: one that was stopped
-  // for a while has not waited.
+  /// One turn of waiting. Patience counts while this process runs: one that was stopped for a while
+  /// has not waited.
   bool is_patient() {
     constexpr Clock::duration most = std::chrono::milliseconds{100};
     if (options_.processes) options_.processes->look();
