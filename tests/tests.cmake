@@ -93,7 +93,8 @@ if(Python3_FOUND AND NOT REHEARSE_SANITIZE)
   set_tests_properties(host_faults PROPERTIES LABELS host TIMEOUT 1200)
   add_test(NAME tidy COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tidy_test.py)
   add_test(NAME folders COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/folders_test.py)
-  set_tests_properties(tidy folders PROPERTIES LABELS tidy)
+  add_test(NAME classes COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/classes_test.py)
+  set_tests_properties(tidy folders classes PROPERTIES LABELS tidy)
   # What the *.md files say: commands, output, figures, paths. --update rewrites the output.
   add_test(NAME readme COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/docs/readme_test.py $<TARGET_FILE:rehearse>)

@@ -18,8 +18,6 @@
 
 namespace rehearse {
 
-class CudaRun;
-
 /// Where ranks are in several processes, each with GPUs of its own. All of them run the same
 /// program.
 struct CudaProcesses {
@@ -30,6 +28,8 @@ struct CudaProcesses {
   /// Called again and again while a run waits: throws when a process is lost.
   std::function<void()> look;
   Time clock_ahead;  // this process's clock minus the first one's
+
+  std::size_t of(Rank rank) const { return process_of[index(rank)]; }
 };
 
 struct CudaOptions {
@@ -60,11 +60,13 @@ class CudaExecutor final : public Executor {
   Timeline run(const Program& program) override;
 
  private:
+  class Run;
+  Timeline run_here(const Program& program);
+
   const CudaMemory& memory_;
   CudaOptions options_;
-  Timeline run_here(const Program& program);
   const Program* program_ = nullptr;
-  std::unique_ptr<CudaRun> run_;  // of program_
+  std::unique_ptr<Run> run_;  // of program_
 };
 
 }  // namespace rehearse

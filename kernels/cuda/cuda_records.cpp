@@ -118,7 +118,8 @@ struct CudaRecords::Library {
     throw DeviceError(fmt::format("CUPTI: {}: {}", call, text));
   }
 
-  void* handle;  // stays loaded: its thread may still run
+  void* handle;             // stays loaded: its thread may still run
+  std::uint64_t begin = 0;  // of what is told
   decltype(&cuptiActivityEnable) enable = nullptr;
   decltype(&cuptiActivityDisable) disable = nullptr;
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
@@ -148,11 +149,9 @@ CudaRecords::~CudaRecords() {
   library_->flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 }
 
-std::uint64_t CudaRecords::restart() {
+void CudaRecords::restart() {
   take();
-  std::uint64_t now = 0;
-  library_->check(library_->timestamp(&now), "cuptiGetTimestamp");
-  return now;
+  library_->check(library_->timestamp(&library_->begin), "cuptiGetTimestamp");
 }
 
 void CudaRecords::push(OpId id) {
@@ -169,13 +168,16 @@ std::map<OpId, CudaRecords::Span> CudaRecords::take() {
   library_->check(library_->flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
   Heard& all = heard();
   const std::lock_guard guard{all.guard};
+  const auto since_begin = [&](std::uint64_t time) {
+    return time - std::min(time, library_->begin);
+  };
   std::map<OpId, Span> result;
   for (const auto& [correlation, span] : all.spans) {
     const auto op = all.op_of.find(correlation);
     if (op == all.op_of.end()) continue;
     Span& whole = result[static_cast<OpId>(op->second)];
-    whole.begin = std::min(whole.begin, span.begin);
-    whole.end = std::max(whole.end, span.end);
+    whole.begin = std::min(whole.begin, since_begin(span.begin));
+    whole.end = std::max(whole.end, since_begin(span.end));
   }
   all.spans.clear();
   all.op_of.clear();
@@ -194,7 +196,7 @@ CudaRecords::CudaRecords(const std::string&) {
   throw DeviceError("CUPTI: this program was built where its headers were missing");
 }
 CudaRecords::~CudaRecords() = default;
-std::uint64_t CudaRecords::restart() { return 0; }
+void CudaRecords::restart() {}
 void CudaRecords::push(OpId) {}
 void CudaRecords::pop() {}
 std::map<OpId, CudaRecords::Span> CudaRecords::take() { return {}; }
@@ -202,3 +204,38 @@ std::map<OpId, CudaRecords::Span> CudaRecords::take() { return {}; }
 }  // namespace rehearse
 
 #endif
+
+namespace rehearse {
+
+LargeVector<Timeline::Span> recorded_spans(const Program& program, const StreamTable& streams,
+                                           CudaRecords& records) {
+  const std::map<OpId, CudaRecords::Span> recorded = records.take();
+  if (recorded.empty()) throw DeviceError("CUPTI has told of no kernel and no copy");
+  const auto time = [](std::uint64_t ns) {
+    return Time::picoseconds(1000 * static_cast<std::int64_t>(ns));
+  };
+  LargeVector<Timeline::Span> spans(program.size());
+  std::vector<Time> stream_end(streams.size());
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const auto id = static_cast<OpId>(i);
+    const Program::Op& op = program[id];
+    Timeline::Span& span = spans[i];
+    if (const auto at = recorded.find(id); at != recorded.end()) {
+      span.begin = time(at->second.begin);
+      span.end = time(at->second.end);
+    } else {
+      for (const OpId input : program.after(id))
+        span.begin = std::max(span.begin, spans[index(input)].end);
+      for (const Rank rank : ranks_of(program, op))
+        span.begin = std::max(span.begin, stream_end[streams.number(rank, op.stream)]);
+      span.end = span.begin;
+    }
+    for (const Rank rank : ranks_of(program, op)) {
+      Time& last = stream_end[streams.number(rank, op.stream)];
+      last = std::max(last, span.end);
+    }
+  }
+  return spans;
+}
+
+}  // namespace rehearse

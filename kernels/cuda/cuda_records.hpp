@@ -10,7 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "sim/base/ids.hpp"
+#include "sim/program/stream_table.hpp"
+#include "sim/program/timeline.hpp"
 
 namespace rehearse {
 
@@ -24,10 +25,10 @@ class CudaRecords {
   CudaRecords& operator=(const CudaRecords&) = delete;
 
   struct Span {
-    std::uint64_t begin = UINT64_MAX, end = 0;  // nanoseconds
+    std::uint64_t begin = UINT64_MAX, end = 0;  // nanoseconds after restart()
   };
-  /// Forgets what was recorded before; the time now.
-  std::uint64_t restart();
+  /// Forgets what was recorded before.
+  void restart();
 
   /// What this thread starts meanwhile is the op's; with no records, nothing.
   class Of {
@@ -54,5 +55,9 @@ class CudaRecords {
   struct Library;
   std::unique_ptr<Library> library_;
 };
+
+/// By op. One that started nothing has no record: it is over when all before it is.
+LargeVector<Timeline::Span> recorded_spans(const Program& program, const StreamTable& streams,
+                                           CudaRecords& records);
 
 }  // namespace rehearse

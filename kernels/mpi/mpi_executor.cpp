@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <thread>
@@ -24,6 +25,93 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// When this rank's ops ran, in nanoseconds of a clock that all ranks share.
+class SharedTimes {
+ public:
+  explicit SharedTimes(std::size_t ops) : begins_(ops, -1), ends_(ops, -1), blockers_(ops, -1) {}
+
+  void start_at(std::int64_t start) { start_ = start; }
+  std::int64_t now() const {
+    return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count() - start_;
+  }
+  std::int64_t begin(OpId id) { return begins_[index(id)] = now(); }
+  void end(OpId id) { ends_[index(id)] = now(); }
+  void block(OpId id, OpId by) { blockers_[index(id)] = static_cast<std::int64_t>(index(by)); }
+
+  // What one rank alone knows is -1 everywhere else.
+  Timeline gather(const MpiWorld& world, const std::function<void()>& attend) {
+    for (std::vector<std::int64_t>* figures : {&begins_, &ends_, &blockers_})
+      world.largest(*figures, attend);
+    Timeline timeline;
+    timeline.spans.resize(begins_.size());
+    for (std::size_t i = 0; i < begins_.size(); ++i) {
+      const std::int64_t begin = std::max<std::int64_t>(begins_[i], 0);
+      Timeline::Span& span = timeline.spans[i];
+      span.begin = Time::picoseconds(1000 * begin);
+      span.end = Time::picoseconds(1000 * std::max(begin, ends_[i]));
+      if (blockers_[i] >= 0) span.blocker = static_cast<OpId>(blockers_[i]);
+      timeline.makespan = std::max(timeline.makespan, span.end);
+    }
+    timeline.events = begins_.size();
+    return timeline;
+  }
+
+ private:
+  std::vector<std::int64_t> begins_, ends_, blockers_;  // by op
+  std::int64_t start_ = 0;
+};
+
+/// The computes of this rank: beside the thread that talks, or only waited for.
+class OwnComputes {
+ public:
+  OwnComputes(const Program& program, HostMemory& memory, const HostOptions& options)
+      : program_{program}, options_{options} {
+    if (options.compute == HostCompute::calls) thread_.emplace(program, memory);
+  }
+
+  // Paced or computed beside, two ops of a queue could run at once.
+  bool must_queue(OpId id) {
+    if (!is_queue(program_[id].stream) || program_[id].kind != WorkKind::compute) return false;
+    const auto [queue, is_free] = queues_.try_emplace(program_[id].stream);
+    if (!is_free) queue->second.push_back(id);
+    return !is_free;
+  }
+  void free_queue(OpId id, std::deque<OpId>& ready) {
+    const auto queue = queues_.find(program_[id].stream);
+    if (queue == queues_.end() || program_[id].kind != WorkKind::compute) return;
+    ready.insert(ready.begin(), queue->second.begin(), queue->second.end());
+    queues_.erase(queue);
+  }
+  /// False: there is nothing to do, and it has ended.
+  bool begin(OpId id, std::int64_t now) {
+    if (options_.compute == HostCompute::paced) {
+      const std::int64_t pace = options_.pace.at(index(id)).ps() / 1000;
+      if (pace > 0) paced_.emplace_back(now + pace, id);
+      return pace > 0;
+    }
+    const bool has_calls = !program_.calls(program_[id]).empty();
+    if (has_calls) thread_->give(id);
+    return has_calls;
+  }
+  std::vector<OpId> take_ended(std::int64_t now) {
+    if (thread_) return thread_->take();
+    std::vector<OpId> ended;
+    std::erase_if(paced_, [&](const auto& each) {
+      if (each.first <= now) ended.push_back(each.second);
+      return each.first <= now;
+    });
+    return ended;
+  }
+  bool is_busy() const { return thread_ && thread_->is_busy(); }
+
+ private:
+  const Program& program_;
+  const HostOptions& options_;
+  std::optional<ComputeThread> thread_;               // none: paced
+  std::vector<std::pair<std::int64_t, OpId>> paced_;  // until when
+  std::map<Stream, std::deque<OpId>> queues_;         // busy ones, and what waits behind
+};
+
 class MpiRun {
  public:
   MpiRun(const MpiWorld& world, const Program& program, const MpiPlan& plan, HostMemory& memory,
@@ -31,49 +119,42 @@ class MpiRun {
       : world_{world},
         program_{program},
         plan_{plan},
-        options_{options},
         memory_{memory},
         messages_{messages},
         collectives_{collectives},
         rest_{world.shares_processors()},
-        waits_{plan.waits},
-        begins_(program.size(), -1),
-        ends_(program.size(), -1),
-        blockers_(program.size(), -1) {
+        times_{program.size()},
+        computes_{program, memory, options},
+        waits_{plan.waits} {
     for (std::size_t i = 0; i < program.size(); ++i) {
       const auto id = static_cast<OpId>(i);
       left_ += is_mine(id);
       to_come_ += !is_mine(id) && plan.seen_at(program, id) == world.rank();
       if (is_mine(id) && waits_[i] == 0) ready_.push_back(id);
     }
-    if (options.compute == HostCompute::calls) computer_.emplace(program, memory);
   }
 
   Timeline run() {
     begin_together();
     while (left_ > 0 || to_come_ > 0 || !messages_.is_idle()) {
       bool busy = hear();
-      busy = end_waits() || busy;
-      busy = take_computed() || busy;
-      busy = take_collected() || busy;
+      busy = take_ended(computes_.take_ended(times_.now())) || busy;
+      busy = take_ended(collectives_.poll()) || busy;
       for (; !ready_.empty(); busy = true) {
         const OpId id = ready_.front();
         ready_.pop_front();
-        if (!must_queue(id)) begin(id);
+        if (!computes_.must_queue(id)) begin(id);
       }
       busy ? rest_.after_work() : rest();
       world_.watch().look();
     }
-    Timeline timeline = gather();
+    Timeline timeline = times_.gather(world_, [this] { attend(); });
     world_.watch().expect_words(MpiWatch::between_runs);
     return timeline;
   }
 
  private:
   bool is_mine(OpId id) const { return program_[id].rank == world_.rank(); }
-  std::int64_t now() const {
-    return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count() - start_;
-  }
 
   // The first rank names a moment a little ahead, in its own clock.
   void begin_together() {
@@ -82,8 +163,8 @@ class MpiRun {
     const auto clock = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
     std::vector<std::int64_t> start{world_.rank() == Rank{0} ? clock + 2'000'000 : INT64_MIN};
     world_.largest(start, [this] { attend(); });
-    start_ = start.front() + world_.clock_ahead().ps() / 1000;
-    while (now() < 0) rest_.once();
+    times_.start_at(start.front() + world_.clock_ahead().ps() / 1000);
+    while (times_.now() < 0) rest_.once();
     // Somebody may have begun before this rank knew when.
     has_begun_ = true;
     for (const MpiMessages::News& news : early_) take_in(news);
@@ -110,7 +191,7 @@ class MpiRun {
 
   // An op ended, and this rank is the first to know.
   void ended(OpId id) {
-    ends_[index(id)] = now();
+    times_.end(id);
     std::vector<Rank> others;
     const auto pass = [&](OpId next) {
       const Rank rank = program_[next].rank;
@@ -140,77 +221,36 @@ class MpiRun {
 
   void pass_on(OpId id, OpId next) {
     if (next == no_op || --waits_[index(next)] > 0) return;
-    blockers_[index(next)] = static_cast<std::int64_t>(index(id));
+    times_.block(next, id);
     ready_.push_back(next);
   }
 
   void begin(OpId id) {
     const Program::Op& op = program_[id];
-    begins_[index(id)] = now();
+    const std::int64_t now = times_.begin(id);
     if (collectives_.has(id)) return collectives_.begin(id);
     if (op.kind == WorkKind::transfer) {
       if (program_[program_.transfer(op).connection].target != op.rank) return messages_.send(id);
       run_transfer(program_, program_.transfer(op), memory_);
-    } else if (op.kind == WorkKind::compute && options_.compute == HostCompute::paced) {
-      const std::int64_t pace = options_.pace.at(index(id)).ps() / 1000;
-      if (pace > 0) return pace_.push_back({begins_[index(id)] + pace, id});
-    } else if (op.kind == WorkKind::compute && !program_.calls(op).empty()) {
-      return computer_->give(id);
     }
+    if (op.kind == WorkKind::compute && computes_.begin(id, now)) return;
     own_ended(id);
   }
 
   void own_ended(OpId id) {
     --left_;
-    free_queue(id);
+    computes_.free_queue(id, ready_);
     ended(id);
   }
 
-  // Paced or computed beside, two ops of a queue could run at once.
-  bool must_queue(OpId id) {
-    if (!is_queue(program_[id].stream) || program_[id].kind != WorkKind::compute) return false;
-    const auto [queue, is_free] = queues_.try_emplace(program_[id].stream);
-    if (!is_free) queue->second.push_back(id);
-    return !is_free;
-  }
-  void free_queue(OpId id) {
-    const auto queue = queues_.find(program_[id].stream);
-    if (queue == queues_.end() || program_[id].kind != WorkKind::compute) return;
-    ready_.insert(ready_.begin(), queue->second.begin(), queue->second.end());
-    queues_.erase(queue);
-  }
-
-  bool end_waits() {
-    bool any = false;
-    for (std::size_t i = 0; i < pace_.size();) {
-      if (pace_[i].first > now()) {
-        ++i;
-        continue;
-      }
-      const OpId id = pace_[i].second;
-      pace_.erase(pace_.begin() + static_cast<std::ptrdiff_t>(i));
-      own_ended(id);
-      any = true;
-    }
-    return any;
-  }
-
-  bool take_computed() {
-    if (!computer_) return false;
-    const std::vector<OpId> done = computer_->take();
-    for (const OpId id : done) own_ended(id);
-    return !done.empty();
-  }
-
-  bool take_collected() {
-    const std::vector<OpId> done = collectives_.poll();
-    for (const OpId id : done) own_ended(id);
-    return !done.empty();
+  bool take_ended(const std::vector<OpId>& ops) {
+    for (const OpId id : ops) own_ended(id);
+    return !ops.empty();
   }
 
   // A collective of MPI goes on while MPI is called, one piece of it at a time.
   void rest() {
-    if (computer_ && computer_->is_busy())
+    if (computes_.is_busy())
       Rest::nap();
     else if (!collectives_.is_idle())
       rest_.after_work(), rest_.once();
@@ -230,40 +270,18 @@ class MpiRun {
       note_early(messages_.poll());
   }
 
-  // What one rank alone knows is -1 everywhere else.
-  Timeline gather() {
-    for (std::vector<std::int64_t>* figures : {&begins_, &ends_, &blockers_})
-      world_.largest(*figures, [this] { attend(); });
-    Timeline timeline;
-    timeline.spans.resize(program_.size());
-    for (std::size_t i = 0; i < program_.size(); ++i) {
-      const std::int64_t begin = std::max<std::int64_t>(begins_[i], 0);
-      Timeline::Span& span = timeline.spans[i];
-      span.begin = Time::picoseconds(1000 * begin);
-      span.end = Time::picoseconds(1000 * std::max(begin, ends_[i]));
-      if (blockers_[i] >= 0) span.blocker = static_cast<OpId>(blockers_[i]);
-      timeline.makespan = std::max(timeline.makespan, span.end);
-    }
-    timeline.events = program_.size();
-    return timeline;
-  }
-
   const MpiWorld& world_;
   const Program& program_;
   const MpiPlan& plan_;
-  const HostOptions& options_;
   HostMemory& memory_;
   MpiMessages& messages_;
   MpiCollectives& collectives_;
   Rest rest_;
-  std::optional<ComputeThread> computer_;
+  SharedTimes times_;
+  OwnComputes computes_;
   std::vector<std::uint32_t> waits_;
-  std::vector<std::int64_t> begins_, ends_, blockers_;  // by op; nanoseconds
   std::deque<OpId> ready_;
-  std::vector<std::pair<std::int64_t, OpId>> pace_;  // until when
-  std::map<Stream, std::deque<OpId>> queues_;        // busy ones, and what waits behind
-  std::size_t left_ = 0, to_come_ = 0;               // own ops, and arrivals
-  std::int64_t start_ = 0;
+  std::size_t left_ = 0, to_come_ = 0;  // own ops, and arrivals
   bool has_begun_ = false;
   std::vector<MpiMessages::News> early_;
 };

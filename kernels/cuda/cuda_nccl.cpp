@@ -1,17 +1,109 @@
-// Collectives as NCCL's own, one communicator for each group of ranks, in place where the Program's
-// are. Where a slice does not divide evenly among the ranks, its parts go one by one.
+// One process makes a group's communicators at once; several agree on an id for each group. Where a
+// collective's slice does not divide evenly among the ranks, its parts go one by one.
+#include "kernels/cuda/cuda_nccl.hpp"
+
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include <algorithm>
+#include <cstring>
 #include <set>
 
-#include "kernels/cuda/cuda_run.hpp"
 #include "kernels/math/cuda_try.hpp"
 #include "sim/base/assert.hpp"
 #include "sim/base/error.hpp"
 
 namespace rehearse {
+
+namespace {
+
+// In the order of the program, which is the same everywhere.
+std::vector<std::vector<Rank>> groups_across(const Program& program,
+                                             const CudaProcesses& processes) {
+  std::vector<std::vector<Rank>> groups;
+  auto add = [&, seen = std::set<std::vector<Rank>>{}](std::vector<Rank> group) mutable {
+    if (group.size() > 1 && seen.insert(group).second) groups.push_back(std::move(group));
+  };
+  for (const Program::Op& op : program.ops()) {
+    if (op.kind == WorkKind::collective) add(program.collective(op).group);
+    if (op.kind != WorkKind::transfer) continue;
+    const Connection& way = program[program.transfer(op).connection];
+    const bool is_plain = way.shape == Connection::Shape::point_to_point;
+    const auto is_apart = [&](Rank rank) { return processes.of(rank) != processes.of(op.rank); };
+    if (is_plain && is_apart(way.target)) add({way.source, way.target});
+    if (!is_plain && std::ranges::any_of(way.others, is_apart))
+      throw InputError(
+          "no switch adds or copies between processes here; choose another algorithm, --library "
+          "nccl, or one process with all GPUs");
+  }
+  return groups;
+}
+
+}  // namespace
+
+CudaCommunicators::CudaCommunicators(const Program& program, const CudaMemory& memory,
+                                     const std::optional<CudaProcesses>& processes)
+    : memory_{memory}, may_make_{!processes} {
+  if (processes) join(groups_across(program, *processes), *processes);
+}
+
+// The first rank of a group makes its id, and all learn all ids at once. Then everybody joins its
+// groups in the same order.
+void CudaCommunicators::join(const std::vector<std::vector<Rank>>& groups,
+                             const CudaProcesses& processes) {
+  std::string mine;
+  for (const std::vector<Rank>& group : groups) {
+    if (processes.of(group.front()) != processes.self) continue;
+    ncclUniqueId id;
+    NCCL_TRY(ncclGetUniqueId(&id));
+    mine.append(id.internal, sizeof id.internal);
+  }
+  const std::vector<std::string> ids = processes.gather(mine);
+  std::vector<std::size_t> taken(ids.size());
+  for (const std::vector<Rank>& group : groups) {
+    const std::size_t leader = processes.of(group.front());
+    ncclUniqueId id;
+    std::memcpy(id.internal, ids.at(leader).data() + taken[leader], sizeof id.internal);
+    taken[leader] += sizeof id.internal;
+    std::vector<ncclComm_t> made(group.size());
+    if (std::ranges::none_of(group, [&](Rank rank) { return memory_.is_here(rank); })) continue;
+    NCCL_TRY(ncclGroupStart());
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      if (!memory_.is_here(group[i])) continue;
+      CUDA_TRY(cudaSetDevice(memory_.device_of(group[i])));
+      NCCL_TRY(ncclCommInitRank(&made[i], static_cast<int>(group.size()), id, static_cast<int>(i)));
+    }
+    NCCL_TRY(ncclGroupEnd());
+    for (ncclComm_t each : made) communicators_[group].emplace_back(each);
+  }
+}
+
+std::span<const CommunicatorHandle> CudaCommunicators::of(const std::vector<Rank>& group) {
+  std::vector<CommunicatorHandle>& communicators = communicators_[group];
+  if (!communicators.empty()) return communicators;
+  ASSERT(may_make_);
+  std::vector<int> devices;
+  for (const Rank rank : group) devices.push_back(memory_.device_of(rank));
+  if (std::set<int>{devices.begin(), devices.end()}.size() != devices.size())
+    throw DeviceError("NCCL needs a device of its own for every rank: use fewer ranks");
+  std::vector<ncclComm_t> made(group.size());
+  NCCL_TRY(ncclCommInitAll(made.data(), static_cast<int>(group.size()), devices.data()));
+  for (ncclComm_t each : made) communicators.emplace_back(each);
+  return communicators;
+}
+
+void CudaCommunicators::check() const {
+  for (const auto& [group, communicators] : communicators_)
+    for (std::size_t i = 0; i < communicators.size(); ++i) {
+      if (communicators[i] == nullptr) continue;
+      ncclResult_t error = ncclSuccess;
+      NCCL_TRY(ncclCommGetAsyncError(communicators[i].get(), &error));
+      if (error != ncclSuccess && error != ncclInProgress)
+        throw DeviceError(
+            fmt::format("NCCL on rank {}: {}", index(group[i]), ncclGetErrorString(error)));
+    }
+}
 
 namespace {
 
@@ -40,9 +132,9 @@ struct Member {
   std::span<std::byte> data, result;
 };
 
-class Calls {
+class NcclCalls {
  public:
-  Calls(const Collective& work, std::size_t ranks)
+  NcclCalls(const Collective& work, std::size_t ranks)
       : work_{work},
         ranks_{ranks},
         type_{type_of(work.numbers)},
@@ -145,40 +237,26 @@ class Calls {
 
 }  // namespace
 
-std::span<const CommunicatorHandle> CudaRun::communicators_of(const std::vector<Rank>& group) {
-  std::vector<CommunicatorHandle>& communicators = communicators_[group];
-  if (!communicators.empty()) return communicators;
-  ASSERT(!options_.processes);  // between processes all are made at the beginning
-  std::vector<int> devices;
-  for (const Rank rank : group) devices.push_back(memory_.device_of(rank));
-  if (std::set<int>{devices.begin(), devices.end()}.size() != devices.size())
-    throw DeviceError("NCCL needs a device of its own for every rank: use fewer ranks");
-  std::vector<ncclComm_t> made(group.size());
-  NCCL_TRY(ncclCommInitAll(made.data(), static_cast<int>(group.size()), devices.data()));
-  for (ncclComm_t each : made) communicators.emplace_back(each);
-  return communicators;
-}
-
-void CudaRun::start_collective(const Program::Op& op) {
-  const Collective& work = program_.collective(op);
+void start_collective(const Program& program, const Program::Op& op, const CudaMemory& memory,
+                      CudaStreams& streams, CudaCommunicators& communicators) {
+  const Collective& work = program.collective(op);
   if (work.group.size() < 2 || work.data.size == Bytes{0}) return;
-  const std::span<const CommunicatorHandle> communicators = communicators_of(work.group);
-  const Calls calls{work, work.group.size()};
-  Lane& first = *lane_here(op);
+  const std::span<const CommunicatorHandle> members = communicators.of(work.group);
+  const NcclCalls calls{work, work.group.size()};
   NCCL_TRY(ncclGroupStart());
   for (std::size_t i = 0; i < work.group.size(); ++i) {
     const Rank rank = work.group[i];
-    if (!is_here(rank)) continue;
-    Lane& lane = lane_of(rank, op.stream);
-    CUDA_TRY(cudaSetDevice(lane.device));
-    calls.start({i, communicators[i].get(), lane.stream.get(), memory_.at(rank, work.data),
-                 memory_.at(rank, work.result)});
+    if (!memory.is_here(rank)) continue;
+    const CudaStream& stream = streams.at(rank, op.stream);
+    CUDA_TRY(cudaSetDevice(stream.device));
+    calls.start({i, members[i].get(), stream.handle.get(), memory.at(rank, work.data),
+                 memory.at(rank, work.result)});
   }
   NCCL_TRY(ncclGroupEnd());
   // The op ends when it has ended everywhere; its end is recorded on the first rank's stream.
-  for (const Rank rank : work.group)
-    if (is_here(rank) && &lane_of(rank, op.stream) != &first)
-      order(lane_of(rank, op.stream), first);
+  const CudaStream& first = *streams.of(op);
+  for (CudaStream* const stream : streams.all_of(op))
+    if (stream != &first) order(*stream, first);
 }
 
 }  // namespace rehearse

@@ -1,19 +1,11 @@
-// Queues on GPUs: first come, first served. A CUDA stream runs what was put on it first, so that
-// who comes first is the host's to see: it asks for the events of what a queue's ops wait for, and
-// puts an op on its queue's stream once they are over.
-//
-//   worker 0  ──[push]──────────────●             ● asked by the host, which puts the serve behind
-//   worker 1  ──[push]─────●         ╲              what it put there before
-//   queue     ──────────────[serve 1]─[serve 0]──▶
-//
-// Every other op is put on its stream as soon as all that it waits for has been: events order the
-// rest. Rejected: waiting on the device by a value in memory (cuStreamWaitValue): it can wait for
-// one push, not for whichever comes first.
+// Which ops may be put on their streams, and the loop that puts them there.
+#include "kernels/cuda/cuda_queues.hpp"
+
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <utility>
 
-#include "kernels/cuda/cuda_run.hpp"
 #include "sim/base/assert.hpp"
 
 namespace rehearse {
@@ -80,59 +72,61 @@ class NotStarted {
   std::size_t left_ = 0;
 };
 
-}  // namespace
-
-void CudaRun::start_as_served() {
-  NotStarted rest{program_, streams_};
-  served_.clear();
-  std::vector<OpId> arriving;  // of queues: all inputs have been put on streams
-  while (!rest.is_empty()) {
-    std::vector<OpId> started;
-    for (const OpId id : rest.take_ready()) {
-      if (is_queue(program_[id].stream)) {
-        arriving.push_back(id);
-      } else {
-        start_op(id);
-        started.push_back(id);
-      }
-    }
-    serve(arriving, started);
-    for (const OpId id : started) rest.start(id);
-    if (!started.empty())
-      watch_.waited = {};
-    else if (!is_patient())
-      give_up_at(arriving.front());
-    ASSERT(!started.empty() || !arriving.empty());
-  }
-}
-
-// Those that were found at one look go by their events' times: those are within microseconds of
-// each other on different devices.
-void CudaRun::serve(std::vector<OpId>& arriving, std::vector<OpId>& started) {
+// Ops of queues whose inputs are over, and no longer in `arriving`. Those that were found at one
+// look go by their events' times: those are within microseconds of each other on different devices.
+std::vector<OpId> take_arrived(const Program& program, const CudaEvents& events,
+                               std::vector<OpId>& arriving) {
   std::vector<std::pair<Time, OpId>> arrived;
   std::erase_if(arriving, [&](OpId id) {
-    if (!std::ranges::all_of(program_.after(id), [&](OpId input) { return is_over(input); }))
+    const auto inputs = program.after(id);
+    if (!std::ranges::all_of(inputs, [&](OpId input) { return events.is_over(input); }))
       return false;
     Time last;
-    for (const OpId input : program_.after(id))
-      last = std::max(last, since_origin(input, moments_[index(input)].end));
+    for (const OpId input : inputs) last = std::max(last, events.end_of(input));
     arrived.emplace_back(last, id);
     return true;
   });
   std::ranges::sort(arrived);
-  for (const auto& [time, id] : arrived) {
-    start_op(id);
-    started.push_back(id);
-    served_.push_back(id);
-  }
+  std::vector<OpId> ids;
+  for (const auto& [time, id] : arrived) ids.push_back(id);
+  return ids;
 }
 
-// Events tell time in steps of half a microsecond: two ops of a queue may begin in the same one.
-void CudaRun::keep_served_order(Timeline& timeline) const {
-  std::map<std::uint32_t, Time> least;
-  for (const OpId id : served_) {
-    const Program::Op& op = program_[id];
-    Time& begin = least[streams_.number(op.rank, op.stream)];
+}  // namespace
+
+std::vector<OpId> start_as_served(const Program& program, const StreamTable& streams,
+                                  const CudaEvents& events, const std::function<void(OpId)>& start,
+                                  const std::function<void(OpId)>& wait) {
+  NotStarted rest{program, streams};
+  std::vector<OpId> served, arriving;  // arriving: all inputs have been put on streams
+  while (!rest.is_empty()) {
+    std::vector<OpId> started;
+    for (const OpId id : rest.take_ready()) {
+      if (is_queue(program[id].stream)) {
+        arriving.push_back(id);
+      } else {
+        start(id);
+        started.push_back(id);
+      }
+    }
+    for (const OpId id : take_arrived(program, events, arriving)) {
+      start(id);
+      started.push_back(id);
+      served.push_back(id);
+    }
+    for (const OpId id : started) rest.start(id);
+    ASSERT(!started.empty() || !arriving.empty());
+    if (started.empty()) wait(arriving.front());
+  }
+  return served;
+}
+
+void keep_served_order(const Program& program, const std::vector<OpId>& served,
+                       Timeline& timeline) {
+  std::map<std::pair<Rank, Stream>, Time> least;  // when the next op of a queue may begin
+  for (const OpId id : served) {
+    const Program::Op& op = program[id];
+    Time& begin = least[{op.rank, op.stream}];
     Timeline::Span& span = timeline.spans[index(id)];
     span.begin = std::max(span.begin, begin);
     span.end = std::max(span.end, span.begin);
