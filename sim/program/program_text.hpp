@@ -20,8 +20,8 @@
 // is left out is zero (payload, stands_for and batch: one). What an op runs for real are kernels of
 // sim/program/kernel_list.hpp, with sizes and numbers (zeros at their end are left out), and
 // `narrow bf16 5` where operands 0 and 2 are stored in bf16. Transfers and collectives that sum say
-// of what numbers (`sum of bf16`, `of bf16`; fp32 if nothing is said), and `max` where they take the
-// maximum. A collective says `by` which algorithm it runs, once that is decided.
+// of what numbers (`sum of bf16`, `of bf16`; fp32 if nothing is said), and `max` where they take
+// the maximum. A collective says `by` which algorithm it runs, once that is decided.
 #pragma once
 
 #include <string>

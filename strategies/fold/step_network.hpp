@@ -1,6 +1,7 @@
 // The communication of a job: the families of groups in each dimension, the messages between
-// pipeline neighbours, and which ranks are simulated. Everything here depends on where ranks are and
-// which algorithms run, not on the model, so a sweep over strategies finds most of it remembered.
+// pipeline neighbours, and which ranks are simulated. Everything here depends on where ranks are
+// and which algorithms run, not on the model, so a sweep over strategies finds most of it
+// remembered.
 #pragma once
 
 #include <map>
@@ -46,7 +47,8 @@ class StepNetwork {
   /// Those of all ranks of the source.
   const std::vector<Traffic::Message>& messages(const Handover& handover);
 
-  /// Which ranks are simulated in a step that uses these: traffic [0, uses) are the collectives, the rest hand-overs.
+  /// Which ranks are simulated in a step that uses these: traffic [0, uses) are the collectives,
+  /// the rest hand-overs.
   const FoldedRanks& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,
                           bool fold, std::span<const std::uint64_t> own = {});
   Lane lane_of(const CollectiveUse& use) const;

@@ -49,8 +49,7 @@ void begin_when_all_are_there(const Program& program, std::vector<Happened>& all
     const auto id = static_cast<OpId>(i);
     if (program[id].kind != WorkKind::collective) continue;
     Happened& op = all[i];
-    for (const OpId input : program.after(id))
-      op.begin = std::max(op.begin, all[index(input)].end);
+    for (const OpId input : program.after(id)) op.begin = std::max(op.begin, all[index(input)].end);
     op.begin = std::min(op.begin, op.end);
   }
 }

@@ -70,8 +70,8 @@ void sweep(const Options& options) {
   const std::size_t top = counted("--top", options.top).value_or(10);
   const std::vector<Axis> axes = axes_of(options);
   LoadedScenario loaded = load_scenario(options.scenario, options.sets);
-  loaded.topology = machine_of(loaded.scenario, std::move(loaded.topology),
-                               profile_of(loaded.scenario));
+  loaded.topology =
+      machine_of(loaded.scenario, std::move(loaded.topology), profile_of(loaded.scenario));
   const HostRanks ranks;  // of mpirun, if it started us: each takes its share of the points
   const bool is_first = ranks.is_first();
   const auto json = open(is_first ? options.json : ""), csv = open(is_first ? options.csv : ""),
