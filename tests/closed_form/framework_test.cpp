@@ -205,13 +205,15 @@ TEST(Messages, AreScatteredAndGathered) {
   const StepPlan whole = two_by_two("nemo"), parts = two_by_two("megatron-lm");
   EXPECT_EQ(2 * parts.work(0).output, whole.work(0).output);
   EXPECT_EQ(2 * parts.work(1).input, whole.work(1).input);
-  const auto first = [](const Tape& tape) { return tape.steps.front().piece->work; };
+  const auto first = [](const StepPlan& plan, const Tape& tape) {
+    return plan.pieces[tape.steps.front().piece].work;
+  };
   const std::variant<Compute, Exchange> gather =
       Exchange{Dimension::tensor, CollectiveKind::all_gather, whole.work(0).output};
-  EXPECT_EQ(first(parts.work(1).forward), gather);
-  EXPECT_EQ(first(parts.work(0).backward), gather);
-  EXPECT_NE(first(parts.work(0).forward), gather);
-  EXPECT_NE(first(parts.work(1).backward), gather);
+  EXPECT_EQ(first(parts, parts.work(1).forward), gather);
+  EXPECT_EQ(first(parts, parts.work(0).backward), gather);
+  EXPECT_NE(first(parts, parts.work(0).forward), gather);
+  EXPECT_NE(first(parts, parts.work(1).backward), gather);
 }
 
 // Sums of tensor ranks run beside products of the backward pass, or are waited for.
@@ -219,7 +221,7 @@ TEST(Messages, SumsOfTensorRanksMayBeWaitedFor) {
   const auto beside = [](const StepPlan& plan) {
     std::size_t count = 0;
     for (const TapeStep& step : plan.work(0).backward.steps)
-      if (std::holds_alternative<Exchange>(step.piece->work)) count += step.beside;
+      if (std::holds_alternative<Exchange>(plan.pieces[step.piece].work)) count += step.beside;
     return count;
   };
   EXPECT_GT(beside(two_by_two("megatron-lm")), 0u);

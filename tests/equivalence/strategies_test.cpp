@@ -57,6 +57,17 @@ TEST_P(Equivalence, AnyLegalOrderGivesTheSameBits) {
   EXPECT_EQ(train(training, 2, 17).parameters, train(training, 2).parameters);
 }
 
+TEST_P(Equivalence, IsLoweredToTheSameProgramTwice) {
+  LoweredTraining lowered{training_of(GetParam())};
+  for (const LowerOptions& options :
+       {bindable, LowerOptions{}, LowerOptions{.grain = Grain::blocks}}) {
+    const StepProgram first = lowered.lowered(options), second = lowered.lowered(options);
+    EXPECT_TRUE(first.program == second.program);
+    EXPECT_TRUE(std::ranges::equal(first.tags, second.tags));
+    EXPECT_EQ(first.notes, second.notes);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Equivalence, testing::ValuesIn(rows()),
                          [](const auto& row) { return row.param.name; });
 
