@@ -34,7 +34,7 @@ class RankFolding {
     drop_links_of_one_user();
   }
 
-  FoldedRanks cast(bool fold, std::span<const Colour> own) {
+  FoldedRanks fold(bool fold, std::span<const Colour> own) {
     start(own);
     const bool settled = fold && refine();
     if (!settled) no_two_alike();
@@ -42,6 +42,8 @@ class RankFolding {
     result.folded = settled;
     choose_representatives(result);
     form_groups(result);
+    for (std::uint32_t t = 0; t < result.traffic.size(); ++t)
+      order_ops(result, traffic_[t], result.traffic[t]);
     return result;
   }
 
@@ -162,7 +164,7 @@ class RankFolding {
     for (std::size_t r = 0; r < ranks.size(); ++r) ranks_[r] = mix(ranks_[r], ranks[r]);
   }
 
-  void choose_representatives(FoldedRanks& cast) {
+  void choose_representatives(FoldedRanks& folded) {
     const std::uint32_t places =
         1 + *std::max_element(pipeline_rank_.begin(), pipeline_rank_.end());
     std::vector<std::vector<std::uint32_t>> by_place(places);  // first ranks of each colour
@@ -170,27 +172,27 @@ class RankFolding {
     for (std::uint32_t r = 0; r < ranks_.size(); ++r)
       if (ranks_of[ranks_[r]]++ == 0) by_place[pipeline_rank_[r]].push_back(r);
     for (std::uint32_t place = 0; place < places; ++place) {
-      cast.begin.push_back(static_cast<std::uint32_t>(cast.representatives.size()));
+      folded.begin.push_back(static_cast<std::uint32_t>(folded.representatives.size()));
       for (const std::uint32_t r : by_place[place]) {
         representative_of_.emplace(ranks_[r],
-                                   static_cast<std::uint32_t>(cast.representatives.size()));
-        cast.representatives.push_back({static_cast<Rank>(r), place, ranks_of[ranks_[r]]});
+                                   static_cast<std::uint32_t>(folded.representatives.size()));
+        folded.representatives.push_back({static_cast<Rank>(r), place, ranks_of[ranks_[r]]});
       }
     }
-    cast.begin.push_back(static_cast<std::uint32_t>(cast.representatives.size()));
+    folded.begin.push_back(static_cast<std::uint32_t>(folded.representatives.size()));
   }
 
-  void form_groups(FoldedRanks& cast) {
+  void form_groups(FoldedRanks& folded) {
     std::unordered_map<Colour, LinkId> stand_in;  // of each colour of links, its first
     for (std::size_t l = links_.size(); l-- > 0;) stand_in[link_colours_[l]] = links_[l];
-    cast.traffic.resize(traffic_.size());
-    for (FoldedRanks::GroupSet& groups : cast.traffic)
-      groups.of_representative.assign(cast.representatives.size(), FoldedRanks::none);
+    folded.traffic.resize(traffic_.size());
+    for (FoldedRanks::GroupSet& groups : folded.traffic)
+      groups.of_representative.assign(folded.representatives.size(), FoldedRanks::none);
     const std::vector<Users> users = users_of_links();
     std::unordered_map<Colour, std::uint32_t> group_of;
     for (std::size_t f = 0; f < flows_.size(); ++f) {
       const Flow& flow = flows_[f];
-      FoldedRanks::GroupSet& groups = cast.traffic[flow.traffic];
+      FoldedRanks::GroupSet& groups = folded.traffic[flow.traffic];
       const auto [known, is_new] =
           group_of.emplace(flow_colours_[f], static_cast<std::uint32_t>(groups.groups.size()));
       if (is_new)
@@ -204,6 +206,29 @@ class RankFolding {
         meet(group, flow, users[link]);
       }
     }
+  }
+
+  // Groups that reach over pipeline ranks have their ops in one row, others in one for each.
+  static void order_ops(const FoldedRanks& folded, const Traffic& traffic,
+                        FoldedRanks::GroupSet& set) {
+    const std::size_t pipeline_ranks = folded.begin.size() - 1;
+    set.in_rank.resize(pipeline_ranks);
+    if (!traffic.messages.empty())
+      set.arrival.assign(folded.representatives.size(), FoldedRanks::none);
+    std::vector<std::uint32_t> op_of(set.groups.size());
+    for (std::uint32_t g = 0; g < set.groups.size(); ++g) {
+      const std::vector<std::uint32_t>& members = set.groups[g].representatives;
+      std::vector<std::uint32_t>& row =
+          set.in_rank[folded.representatives[members.front()].pipeline_rank].groups;
+      op_of[g] = traffic.is_last ? g : static_cast<std::uint32_t>(row.size());
+      row.push_back(g);
+      if (!traffic.messages.empty()) set.arrival[members[1]] = op_of[g];
+    }
+    for (std::size_t p = 0; p < pipeline_ranks; ++p)
+      for (std::uint32_t r = folded.begin[p]; r < folded.begin[p + 1]; ++r) {
+        const std::uint32_t group = set.of_representative[r];
+        set.in_rank[p].op_of.push_back(group == FoldedRanks::none ? group : op_of[group]);
+      }
   }
 
   /// Who uses a link: the lanes, the first user of each, and the pipeline rank of all of them.
@@ -287,7 +312,7 @@ FoldedRanks fold_ranks(std::span<const std::uint32_t> pipeline_rank,
                        std::span<const Traffic> traffic, const Topology& topology, bool fold,
                        std::span<const std::uint64_t> own) {
   ASSERT(!pipeline_rank.empty() && (own.empty() || own.size() == pipeline_rank.size()));
-  return RankFolding(pipeline_rank, traffic, topology).cast(fold, own);
+  return RankFolding(pipeline_rank, traffic, topology).fold(fold, own);
 }
 
 }  // namespace rehearse

@@ -52,10 +52,18 @@ struct FoldedRanks {
     std::uint32_t lanes_met = 0;
     bool meets_others = false;
   };
+  /// Those of one pipeline rank: each gets an op, one after the other, when the rank communicates.
+  struct GroupsInRank {
+    std::vector<std::uint32_t> groups;  // their numbers, in the order of the ops
+    /// By representative of the pipeline rank: which of those ops is its own; none if it has none.
+    std::vector<std::uint32_t> op_of;
+  };
   /// By kind of traffic.
   struct GroupSet {
     std::vector<Group> groups;
     std::vector<std::uint32_t> of_representative;  // its group (as sender); none if it has none
+    std::vector<GroupsInRank> in_rank;             // by pipeline rank
+    std::vector<std::uint32_t> arrival;  // of messages, by representative: which op reaches it
   };
   static constexpr std::uint32_t none = UINT32_MAX;
 

@@ -30,7 +30,6 @@ Emitter::Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions&
   beside_.resize(places);
   for (auto& lanes : beside_) lanes.fill(no_op);
   on_lane_.resize(places);
-  number_groups();
   for (const CollectiveUse& use : plan.uses) costs_.push_back(&network.use(use));
   for (std::size_t u = 0; u < plan.uses.size(); ++u)
     connections_.emplace_back(folded_.traffic[u].groups.size(), no_connection);
@@ -62,33 +61,6 @@ std::vector<StepNetwork::Handover> Emitter::handovers_of() const {
   return {pairs.begin(), pairs.end()};
 }
 
-void Emitter::number_groups() {
-  const std::size_t places = folded_.begin.size() - 1;
-  slots_.resize(folded_.traffic.size());
-  receiver_.resize(folded_.traffic.size());
-  for (std::size_t t = 0; t < folded_.traffic.size(); ++t) {
-    const FoldedRanks::GroupSet& traffic = folded_.traffic[t];
-    slots_[t].resize(places);
-    std::vector<std::uint32_t> place_of_group(traffic.groups.size());
-    for (std::uint32_t p = 0; p < traffic.groups.size(); ++p) {
-      const FoldedRanks::Group& group = traffic.groups[p];
-      Slot& slot = slots_[t][folded_.representatives[group.representatives.front()].pipeline_rank];
-      const bool joint = t < plan_.uses.size() && is_joint(plan_.uses[t].family);
-      place_of_group[p] = joint ? p : static_cast<std::uint32_t>(slot.groups.size());
-      slot.groups.push_back(p);
-      if (t < plan_.uses.size()) continue;
-      receiver_[t].resize(folded_.representatives.size(), FoldedRanks::none);
-      receiver_[t][group.representatives[1]] = place_of_group[p];
-    }
-    for (std::size_t place = 0; place < places; ++place)
-      for (std::uint32_t a = folded_.begin[place]; a < folded_.begin[place + 1]; ++a) {
-        const std::uint32_t group = traffic.of_representative[a];
-        slots_[t][place].of_representative.push_back(
-            group == FoldedRanks::none ? FoldedRanks::none : place_of_group[group]);
-      }
-  }
-}
-
 void Emitter::at(std::uint32_t pipeline_rank, std::uint32_t stage, std::uint32_t microbatch) {
   place_ = pipeline_rank;
   stage_ = stage;
@@ -118,8 +90,9 @@ void Emitter::went_on_to(const Ops& ops) {
 OpId Emitter::op_for(const Ops& ops, std::uint32_t representative) const {
   std::uint32_t offset = representative - folded_.begin[place_];
   if (ops.traffic != FoldedRanks::none)
-    offset = ops.traffic < plan_.uses.size() ? slots_[ops.traffic][place_].of_representative[offset]
-                                             : receiver_[ops.traffic][representative];
+    offset = ops.traffic < plan_.uses.size()
+                 ? folded_.traffic[ops.traffic].in_rank[place_].op_of[offset]
+                 : folded_.traffic[ops.traffic].arrival[representative];
   ASSERT(offset != FoldedRanks::none);
   return static_cast<OpId>(index(ops.first) + offset);
 }
@@ -269,7 +242,7 @@ Emitter::Ops Emitter::exchange_ops(std::uint32_t use, Lane lane, Phase phase, st
   const Ops before = std::exchange(on_lane_[place_][at_lane(lane)], ops);
   ++exchanges_[place_];
   if (options_.count_links) count_.exchange(use, place_);
-  for (const std::uint32_t number : slots_[use][place_].groups) {
+  for (const std::uint32_t number : folded_.traffic[use].in_rank[place_].groups) {
     const FoldedRanks::Group& group = folded_.traffic[use].groups[number];
     after_.clear();
     for (const std::uint32_t representative : group.representatives) {
@@ -328,7 +301,7 @@ Emitter::Ops Emitter::send(std::uint32_t target, Lane lane, Bytes size) {
   about(Purpose::hand_over);
   if (options_.count_links) count_.message(*handover, size);
   const std::uint32_t name = send_names_[lane == Lane::backward];
-  for (const std::uint32_t number : slots_[traffic][place_].groups) {
+  for (const std::uint32_t number : folded_.traffic[traffic].in_rank[place_].groups) {
     const std::uint32_t representative =
         folded_.traffic[traffic].groups[number].representatives.front();
     after_.clear();

@@ -97,13 +97,8 @@ class Emitter {
     std::vector<Time> kernels;  // of them, each alone
     std::array<Time, dimension_count> exchanged{}, hidden{};  // as in MergedOp
   };
-  struct Slot {                         // of a group's representatives among the ops of one call
-    std::vector<std::uint32_t> groups;  // of the pipeline rank
-    std::vector<std::uint32_t> of_representative;  // place among those, by representative
-  };
 
   std::vector<StepNetwork::Handover> handovers_of() const;
-  void number_groups();
   bool merges(std::uint32_t use) const;
   const std::vector<Block>& blocks(const Tape& tape, std::size_t begin, std::size_t end,
                                    bool with_exchanges);
@@ -154,11 +149,8 @@ class Emitter {
   std::vector<Ops> last_;                // by pipeline rank
   std::vector<std::vector<Ops>> waits_;  // of the next kernel, by pipeline rank
   // Exchanges beside the kernels that no kernel has waited for yet: the last of each lane.
-  std::vector<std::array<OpId, lane_count>> beside_;  // by pipeline rank
-  std::vector<std::array<Ops, lane_count>> on_lane_;  // the last exchange of each
-  std::vector<std::vector<Slot>> slots_;              // by traffic, by pipeline rank
-  std::vector<std::vector<std::uint32_t>>
-      receiver_;  // by traffic: the group that sends to an representative
+  std::vector<std::array<OpId, lane_count>> beside_;    // by pipeline rank
+  std::vector<std::array<Ops, lane_count>> on_lane_;    // the last exchange of each
   std::vector<const GroupFamily::Use*> costs_;          // of the uses
   std::vector<std::vector<ConnectionId>> connections_;  // by use, by group
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, ConnectionId> messages_;
