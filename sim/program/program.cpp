@@ -80,13 +80,26 @@ OpId Program::add_transfer(Stream stream, Label label, const Transfer& work,
   return add({rank, stream, WorkKind::transfer, which, label}, after);
 }
 
-OpId Program::add_collective(Stream stream, Label label, Collective work,
+OpId Program::add_collective(Stream stream, Label label, const Collective& work,
                              std::span<const OpId> after) {
   ASSERT(!work.group.empty() && !is_queue(stream));
-  const Rank rank = work.group.front();
-  collectives_.push_back(std::move(work));
-  const auto which = static_cast<std::uint32_t>(collectives_.size() - 1);
-  return add({rank, stream, WorkKind::collective, which, label}, after);
+  const std::uint32_t which = collective_number(work);
+  return add({work.group.front(), stream, WorkKind::collective, which, label}, after);
+}
+
+std::uint32_t Program::collective_number(const Collective& work) {
+  std::uint64_t hash = index(work.group.front());
+  for (const auto part : {work.data.size.count(), work.data.offset.count(),
+                          static_cast<std::int64_t>(index(work.data.buffer))})
+    hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15;
+  std::uint32_t& recent = recent_collectives_[hash >> 56];
+  if (recent < collectives_.size() && collectives_[recent] == work) return recent;
+  collectives_.push_back(work);
+  return recent = static_cast<std::uint32_t>(collectives_.size() - 1);
+}
+
+void Program::change_collective(OpId id, const Collective& work) {
+  ops_[index(id)].work = collective_number(work);
 }
 
 std::span<const Access> Program::accesses(const Op& op) const {
@@ -132,18 +145,25 @@ void Program::bind_transfer(OpId id, const Slice& source, const Slice& target) {
 
 void Program::bind_collective(OpId id, const Slice& data, const Slice& result) {
   ASSERT((*this)[id].kind == WorkKind::collective);
-  Collective& work = collectives_[(*this)[id].work];
+  Collective work = collective((*this)[id]);
   ASSERT(data.size == work.data.size);
   work.data = data;
   work.result = result;
+  change_collective(id, work);
 }
 
 void Program::set_numbers(OpId id, Combine combine, Precision numbers) {
   const Op& op = (*this)[id];
   ASSERT(op.kind == WorkKind::transfer || op.kind == WorkKind::collective);
-  const bool moves = op.kind == WorkKind::transfer;
-  (moves ? transfers_[op.work].combine : collectives_[op.work].combine) = combine;
-  (moves ? transfers_[op.work].numbers : collectives_[op.work].numbers) = numbers;
+  if (op.kind == WorkKind::transfer) {
+    transfers_[op.work].combine = combine;
+    transfers_[op.work].numbers = numbers;
+    return;
+  }
+  Collective work = collective(op);
+  work.combine = combine;
+  work.numbers = numbers;
+  change_collective(id, work);
 }
 
 void Program::set_compute(OpId id, const Compute& work) {
@@ -151,11 +171,33 @@ void Program::set_compute(OpId id, const Compute& work) {
   computes_[(*this)[id].work].kernel = kernel(work);
 }
 
+void Program::set_transfer(OpId id, const Transfer& work) {
+  Op& op = ops_[index(id)];
+  ASSERT(op.kind == WorkKind::transfer || op.kind == WorkKind::collective);
+  if (op.kind == WorkKind::transfer) {
+    transfers_[op.work] = work;
+    return;
+  }
+  op.kind = WorkKind::transfer;
+  op.work = static_cast<std::uint32_t>(transfers_.size());
+  transfers_.push_back(work);
+}
+
+void Program::set_connection(ConnectionId id, Connection connection) {
+  connections_[index(id)] = std::move(connection);
+}
+
+void Program::drop_collectives() {
+  collectives_.clear();
+  recent_collectives_ = {};
+}
+
 void Program::set_algorithm(OpId id, std::string_view algorithm, std::uint16_t protocol) {
   ASSERT((*this)[id].kind == WorkKind::collective);
-  Collective& work = collectives_[(*this)[id].work];
+  Collective work = collective((*this)[id]);
   work.algorithm = algorithm;
   work.protocol = protocol;
+  change_collective(id, work);
 }
 
 std::string Program::label(OpId id) const {

@@ -194,7 +194,8 @@ class Program {
   /// On the stream of the connection's source (of its target for a switch_reduce).
   OpId add_transfer(Stream stream, Label label, const Transfer& work, std::span<const OpId> after);
   /// On the given stream of every rank of the group, which is no queue.
-  OpId add_collective(Stream stream, Label label, Collective work, std::span<const OpId> after);
+  OpId add_collective(Stream stream, Label label, const Collective& work,
+                      std::span<const OpId> after);
 
   std::size_t size() const { return ops_.size(); }
   std::size_t transfer_count() const { return transfers_.size(); }
@@ -238,6 +239,13 @@ class Program {
   void bind_collective(OpId id, const Slice& data, const Slice& result);
   /// Another price for a compute op, in place of the one that it was added with.
   void set_compute(OpId id, const Compute& work);
+  /// Another transfer in place of one, or of a whole collective; the op stays on its rank and
+  /// stream.
+  void set_transfer(OpId id, const Transfer& work);
+  /// Another way for all transfers of a connection.
+  void set_connection(ConnectionId id, Connection connection);
+  /// Once all of them have become transfers.
+  void drop_collectives();
   /// Decides how a collective is carried out.
   void set_algorithm(OpId id, std::string_view algorithm, std::uint16_t protocol);
   /// How the numbers of a transfer or a collective are stored, and combined where they are.
@@ -258,6 +266,8 @@ class Program {
   OpId add(Op op, std::span<const OpId> after);
   void set_calls(std::uint32_t work, std::span<const KernelCall> calls);
   std::uint32_t kernel(const Compute& work);
+  std::uint32_t collective_number(const Collective& work);
+  void change_collective(OpId id, const Collective& work);
 
   LargeVector<Op> ops_;
   LargeVector<std::uint32_t> after_begin_{0};  // edges of op i: [after_begin_[i], [i + 1])
@@ -272,7 +282,9 @@ class Program {
   std::vector<CallRange> call_ranges_;
   std::vector<KernelCall> calls_;
   LargeVector<Transfer> transfers_;
+  // A step repeats some collectives, too.
   std::vector<Collective> collectives_;
+  std::array<std::uint32_t, 256> recent_collectives_{};  // by hash
   std::vector<Connection> connections_;
   std::vector<std::string> names_;
   bool has_queues_ = false;

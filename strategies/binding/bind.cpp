@@ -14,7 +14,6 @@
 #include "strategies/binding/feeds.hpp"
 #include "strategies/binding/update_calls.hpp"
 #include "strategies/fold/step_network.hpp"
-#include "strategies/lowering/perturb.hpp"
 #include "strategies/methods/local_sgd.hpp"
 #include "strategies/methods/lower.hpp"
 
@@ -359,8 +358,7 @@ BoundStep bound_step_of(const Scenario& scenario, const Workload& workload,
   StepPlan plan = plan_step(own, workload, topology.rank_count(), device, cost);
   StepNetwork network{plan.placement, own.collectives, pool};
   plan = complete_plan(std::move(plan), network);
-  StepProgram step = lower_step(plan, network, bindable);
-  perturb_kernels(step, Imperfections(own.imperfection, plan.placement.world()), device, cost);
+  StepProgram step = lower_step(plan, network, cost, bindable);
   return bind(plan, workload, std::move(step), numbers);
 }
 

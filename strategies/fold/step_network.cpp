@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "sim/engine/paths.hpp"
 
@@ -120,7 +121,7 @@ MessagePath StepNetwork::path(const Handover& handover, std::uint32_t message) {
   return {latency + overhead_of(protocol, far), BytesPerSecond{rate * protocol.payload}};
 }
 
-const FoldedRanks& StepNetwork::cast(std::span<const CollectiveUse> uses,
+const FoldedRanks& StepNetwork::fold(std::span<const CollectiveUse> uses,
                                      std::span<const Handover> handovers, bool fold,
                                      std::span<const std::uint64_t> own) {
   std::vector<Traffic> traffic;
@@ -185,7 +186,7 @@ const StepNetwork::Beside& StepNetwork::beside(const RememberedCollective& colle
 
 // Gradients, gathered parameters and the averages of copies have streams of their own, so that they
 // can overlap. All groups of a lane are of one family: who shares a link in turns shares a stream.
-Lane StepNetwork::lane_of(const CollectiveUse& use) const {
+Lane StepNetwork::lane_of(const CollectiveUse& use) {
   switch (use.family) {
     case Family::copies:
       return Lane::copies;
@@ -201,6 +202,17 @@ Lane StepNetwork::lane_of(const CollectiveUse& use) const {
     default:
       return Lane::layer;
   }
+}
+
+std::vector<StepNetwork::Handover> handovers_of(const Schedule& schedule) {
+  std::set<StepNetwork::Handover> pairs;
+  for (std::uint32_t s = 0; s + 1 < schedule.stages; ++s) {
+    const std::uint32_t here = schedule.rank_of[s], there = schedule.rank_of[s + 1];
+    if (here == there) continue;
+    pairs.insert({here, there, Lane::forward});
+    pairs.insert({there, here, Lane::backward});
+  }
+  return {pairs.begin(), pairs.end()};
 }
 
 }  // namespace rehearse

@@ -49,9 +49,9 @@ class StepNetwork {
 
   /// Which ranks are simulated in a step that uses these: traffic [0, uses) are the collectives,
   /// the rest hand-overs.
-  const FoldedRanks& cast(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,
+  const FoldedRanks& fold(std::span<const CollectiveUse> uses, std::span<const Handover> handovers,
                           bool fold, std::span<const std::uint64_t> own = {});
-  Lane lane_of(const CollectiveUse& use) const;
+  static Lane lane_of(const CollectiveUse& use);
   MessagePath path(const Handover& handover, std::uint32_t message);
   /// A collective that nothing else meets, begun together with kernels of this time at a rank.
   struct Beside {
@@ -78,5 +78,8 @@ class StepNetwork {
       std::tuple<std::vector<const void*>, std::vector<Handover>, bool, std::vector<std::uint64_t>>;
   std::map<FoldKey, FoldedRanks> folded_;
 };
+
+/// Every pair of pipeline ranks that neighbouring stages lie on, in both directions.
+std::vector<StepNetwork::Handover> handovers_of(const Schedule& schedule);
 
 }  // namespace rehearse

@@ -1,43 +1,44 @@
-// Writes the ops of a step. The representatives of one pipeline rank go in step with each other:
-// each call adds one op for every one of them, and the ops of a call follow each other in the
-// Program.
-//
-// In `blocks` the kernels of a stretch become one op that takes as long as all of them. So do the
-// collectives among them that nothing can hold up, unless a collective beside the kernels slows
-// those and only those: a sum instead of a walk, and the same times.
+// Writes the ops of a step: kernels, whole collectives, messages. The representatives of one
+// pipeline rank go in step with each other: each call adds one op for every one of them, and the
+// ops of a call follow each other in the Program.
 #pragma once
 
-#include <cstdint>
+#include <array>
 #include <map>
 #include <optional>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "strategies/fold/step_network.hpp"
-#include "strategies/fold/traffic_count.hpp"
+#include "strategies/lowering/merged_tapes.hpp"
 #include "strategies/lowering/step_program.hpp"
-#include "strategies/plan/imperfections.hpp"
 
 namespace rehearse {
 
 class Emitter {
  public:
-  Emitter(const StepPlan& plan, StepNetwork& network, const LowerOptions& options);
+  struct Options {
+    Grain grain = Grain::kernels;
+    bool is_ideal = true;  // kernels take the times that were planned
+    bool notes = false;
+  };
+  /// All must outlive it.
+  Emitter(const StepPlan& plan, const FoldedRanks& folded, StepNetwork& network,
+          const Options& options);
 
   /// The ops of one call: those of the representatives or groups of a pipeline rank, from `first`
   /// on.
   struct Ops {
     OpId first = no_op;
-    std::uint32_t traffic =
-        FoldedRanks::none;  // of exchanges and messages; none: one for each representative
+    // Of exchanges and messages; none: one for each representative.
+    std::uint32_t traffic = FoldedRanks::none;
     friend bool operator==(const Ops&, const Ops&) = default;
   };
 
   /// Where the lowering stands from now on.
   void at(std::uint32_t pipeline_rank, std::uint32_t stage, std::uint32_t microbatch);
-  std::uint32_t pipeline_rank() const { return place_; }
-  std::uint32_t stage() const { return stage_; }
-  std::uint32_t microbatch() const { return microbatch_; }
+  std::uint32_t pipeline_rank() const { return here_.pipeline_rank; }
+  std::uint32_t stage() const { return here_.stage; }
 
   /// Before its first action, or after its last.
   void at_rest(std::uint32_t pipeline_rank);
@@ -66,99 +67,88 @@ class Emitter {
   /// It begins when all that its members do or wait for is done; between the ends of a pipeline,
   /// when everybody's layers are.
   Ops exchange_of_all(std::uint32_t use, Phase phase);
-  Lane lane_of(std::uint32_t use) const { return network_.lane_of(plan_.uses[use]); }
+  Lane lane_of(std::uint32_t use) const { return StepNetwork::lane_of(plan_.uses[use]); }
   /// To another pipeline rank, when all so far is done. Its `wait_for` is for the receiver.
   Ops send(std::uint32_t target, Lane lane, Bytes size);
 
   /// What ends last of the layers and kernels so far; no_op before the first. Where a layer ends
   /// with an exchange, that is it: a block that holds both ends with it, too.
-  Ops last() const { return last_[place_]; }
+  Ops last() const { return ranks_[here_.pipeline_rank].last; }
   /// What began first since `at`, and of the layers that ran last.
-  Ops first() const { return first_; }
-  Ops first_of_layers() const { return first_of_layers_; }
+  Ops first() const { return here_.first; }
+  Ops first_of_layers() const { return here_.first_of_layers; }
   /// Bytes that come or go on the pipeline rank's devices when ops begin or end.
   void memory(const Ops& ops, bool at_end, MemoryKind kind, Bytes bytes);
   /// Bytes held all the time.
   void hold(std::uint32_t pipeline_rank, MemoryKind kind, Bytes bytes);
 
   const StepPlan& plan() const { return plan_; }
-  const FoldedRanks& cast() const { return folded_; }
   OpId next_op() const { return static_cast<OpId>(step_.program.size()); }
   /// The ops since `begin` were an action of the pipeline rank.
   void note_action(const Action& action, OpId begin);
-  StepProgram finish();
+  StepProgram finish() { return std::move(step_); }
 
  private:
-  struct Block {
-    const TapeStep* step = nullptr;  // one that stays alone, or the first of the merged
-    bool merged = false;
-    bool is_whole = false;      // beside an exchange: what follows waits for that
-    Time time;                  // of merged kernels and collectives
-    std::vector<Time> kernels;  // of them, each alone
-    std::array<Time, dimension_count> exchanged{}, hidden{};  // as in MergedOp
+  struct Position {
+    std::uint32_t pipeline_rank = 0, stage = 0, microbatch = 0;
+    bool is_at_rest = true;
+    Ops first, first_of_layers;
   };
-
-  std::vector<StepNetwork::Handover> handovers_of() const;
-  bool merges(std::uint32_t use) const;
-  const std::vector<Block>& blocks(const Tape& tape, std::size_t begin, std::size_t end,
-                                   bool with_exchanges);
-  void note_beside_kernels(std::uint32_t use);
-  void add_exchange_to(Block& block, const TapeStep& step, Time kernels);
-  void run_step(const TapeStep& step, std::uint32_t beside);
-  void join(Phase phase);
-  void run_merged(const Block& block);
-  void compute(std::uint32_t name, const Compute& work, Phase phase);
-  double network_factor(Rank first) const;
-  Ops exchange_ops(std::uint32_t use, Lane lane, Phase phase, std::uint32_t name, const Ops& after);
-  void add_exchange(std::uint32_t use, const FoldedRanks::Group& group, std::uint32_t number,
-                    Lane lane, Label label);
-  void add_message(std::uint32_t traffic, std::uint32_t number, Lane lane, Label label, Bytes size);
-  ConnectionId exchange_connection(std::uint32_t use, std::uint32_t group);
-  ConnectionId message_connection(std::uint32_t traffic, std::uint32_t group, Bytes size);
-  void follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t representative);
-  void tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes);
-  void began(const Ops& ops);
-  void went_on_to(const Ops& ops);
-  std::uint32_t name_of(PieceId piece);
-  bool has_exchange_beside() const;
-  bool merges_exchanges() const;
-  void add_waits(std::uint32_t representative);
-  OpId op_for(const Ops& ops, std::uint32_t representative) const;
-  std::uint32_t representatives() const {
-    return folded_.begin[place_ + 1] - folded_.begin[place_];
-  }
-
-  const StepPlan& plan_;
-  StepNetwork& network_;
-  LowerOptions options_;
-  Imperfections imperfections_;
-  std::vector<std::uint64_t> exchanges_;  // so far, by pipeline rank
-  std::vector<StepNetwork::Handover> handovers_;
-  const FoldedRanks& folded_;
-  StepProgram step_;
-  OpNote note_{.step = UINT32_MAX};  // before the first
-  TrafficCount count_;
-  std::uint32_t place_ = 0, stage_ = 0, microbatch_ = 0;
-  bool is_at_rest_ = true;
-  Ops first_, first_of_layers_;
-  struct {  // an exchange of a layer that some kernels do not wait for
+  /// What a pipeline rank has done so far.
+  struct Progress {
+    Ops last;
+    std::vector<Ops> waits;  // of the next kernel
+    // Exchanges beside the kernels that no kernel has waited for yet: the last of each lane.
+    std::array<OpId, lane_count> beside{};
+    std::array<Ops, lane_count> on_lane{};  // the last exchange of each
+  };
+  struct BesideKernels {  // an exchange of a layer that some kernels do not wait for
     Ops exchange;
     std::uint32_t left = 0;  // of those kernels
     bool is_done = true;     // something has waited for it since
-  } beside_kernels_;
-  std::vector<Ops> last_;                // by pipeline rank
-  std::vector<std::vector<Ops>> waits_;  // of the next kernel, by pipeline rank
-  // Exchanges beside the kernels that no kernel has waited for yet: the last of each lane.
-  std::vector<std::array<OpId, lane_count>> beside_;    // by pipeline rank
-  std::vector<std::array<Ops, lane_count>> on_lane_;    // the last exchange of each
-  std::vector<const GroupFamily::Use*> costs_;          // of the uses
-  std::vector<std::vector<ConnectionId>> connections_;  // by use, by group
+  };
+
+  struct Names {                                       // interned
+    std::vector<std::optional<std::uint32_t>> pieces;  // of the plan
+    std::vector<std::uint32_t> phases, uses;
+    std::array<std::uint32_t, 2> sends{};
+  };
+
+  Progress& here() { return ranks_[here_.pipeline_rank]; }
+  bool merges_exchanges() const;
+  void run_step(const TapeStep& step, std::uint32_t beside);
+  void run_merged(const Stretch& stretch);
+  void join(Phase phase);
+  void compute(std::uint32_t name, const Compute& work, Phase phase);
+  Ops communicate(std::uint32_t traffic, Bytes size, bool is_joint = false);
+  Ops exchange_ops(std::uint32_t use, Lane lane, Phase phase, std::uint32_t name, const Ops& after);
+  void add_exchange(std::uint32_t use, std::uint32_t group, Lane lane, Phase phase,
+                    std::uint32_t name);
+  void follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t representative);
+  ConnectionId message_connection(std::uint32_t traffic, std::uint32_t group, Bytes size);
+  Label label(std::uint32_t name) const { return {name, here_.microbatch}; }
+  std::uint32_t name_of(PieceId piece);
+  void tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes);
+  void began(const Ops& ops);
+  void went_on_to(const Ops& ops);
+  void add_waits(std::uint32_t representative);
+  OpId op_for(const Ops& ops, std::uint32_t representative) const;
+
+  const StepPlan& plan_;
+  const FoldedRanks& folded_;
+  StepNetwork& network_;
+  Options options_;
+  MergedTapes tapes_;
+  StepProgram step_;
+  OpNote note_{.step = UINT32_MAX};  // before the first
+  Position here_;
+  BesideKernels beside_kernels_;
+  std::vector<Progress> ranks_;  // by pipeline rank
+  std::vector<StepNetwork::Handover> handovers_;
+  std::vector<std::vector<std::optional<Collective>>> collectives_;  // by use, by group
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, ConnectionId> messages_;
-  std::map<std::tuple<const Tape*, std::size_t, std::size_t, bool>, std::vector<Block>> blocks_;
-  std::vector<std::uint32_t> phase_names_, kind_names_;  // interned
-  std::array<std::uint32_t, 2> send_names_{};
-  std::vector<std::optional<std::uint32_t>> names_;  // of the plan's pieces
-  std::vector<OpId> after_;                          // scratch
+  Names names_;
+  std::vector<OpId> after_;  // scratch
 };
 
 }  // namespace rehearse

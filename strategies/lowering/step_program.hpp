@@ -100,10 +100,23 @@ struct OpNote {
   friend bool operator==(const OpNote&, const OpNote&) = default;
 };
 
+/// The ops of one call that communicates: one after the other, one for each folded group of a
+/// pipeline rank, or of all of them.
+struct Communication {
+  OpId first{};
+  std::uint32_t traffic = 0;  // below the number of the plan's uses a collective, else a hand-over
+  std::uint32_t pipeline_rank = 0;
+  Bytes size;
+  bool is_joint = false;    // of all pipeline ranks
+  bool is_at_rest = false;  // no layers of its rank follow in the step
+  friend bool operator==(const Communication&, const Communication&) = default;
+};
+
 struct StepProgram {
   Program program;
   std::vector<std::vector<ActionOps>> actions;  // by pipeline rank, in its order
   std::vector<MergedOp> merged;                 // by OpId
+  std::vector<Communication> communications;    // in the order of the ops
   LargeVector<OpTag> tags;                      // by OpId
   std::vector<OpNote> notes;                    // by OpId, when they were asked for
   std::vector<Role> roles;
@@ -118,12 +131,17 @@ enum class Grain : std::uint8_t { kernels, blocks };
 /// expand_collectives(), NCCL and the other executors (of all ranks, so nothing is folded).
 enum class Collectives : std::uint8_t { remembered, whole };
 
+/// What becomes of a step, one after the other: its ops as they were lowered, with whole
+/// collectives; kernels of imperfect ranks; collectives and messages as flows.
+enum class Pass : std::uint8_t { lower, perturb, flows };
+
 struct LowerOptions {
   Grain grain = Grain::kernels;
   bool fold = true;
   Collectives collectives = Collectives::remembered;
   bool notes = false;
   bool count_links = false;  // fill StepProgram::link_bytes; with whole kernels only
+  Pass last = Pass::flows;
 };
 
 std::string_view to_string(MemoryKind);

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "strategies/lowering/flows.hpp"
+#include "strategies/lowering/perturb.hpp"
 #include "strategies/lowering/step_pricing.hpp"
+#include "strategies/lowering/traffic_count.hpp"
 #include "strategies/methods/data_parallel.hpp"
 #include "strategies/methods/gradient_compression.hpp"
 #include "strategies/methods/local_sgd.hpp"
@@ -18,13 +21,8 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const StepPlan& plan, StepNetwork& network, const LowerOptions& options,
-           Strategy& strategy, SharedGradients& shared)
-      : plan_{plan},
-        schedule_{plan.schedule},
-        strategy_{strategy},
-        shared_{shared},
-        out_{plan, network, options} {}
+  Lowering(const StepPlan& plan, Emitter& out, Strategy& strategy, SharedGradients& shared)
+      : plan_{plan}, schedule_{plan.schedule}, strategy_{strategy}, shared_{shared}, out_{out} {}
 
   StepProgram run() {
     // The 16-bit copies that casts make of weights are there from forward to backward.
@@ -187,7 +185,7 @@ class Lowering {
   const Schedule& schedule_;
   Strategy& strategy_;
   SharedGradients& shared_;
-  Emitter out_;
+  Emitter& out_;
   std::vector<Emitter::Ops> forward_, backward_;    // messages on their way, by cell
   std::vector<bool> forward_done_, backward_done_;  // by cell
   std::vector<std::array<std::uint32_t, 4>> seen_;  // actions of each kind, by stage
@@ -216,16 +214,30 @@ StepPlan complete_plan(StepPlan plan, StepNetwork& network) {
   return plan;
 }
 
-StepProgram lower_step(const StepPlan& plan, StepNetwork& network, const LowerOptions& options) {
+// The passes over a lowered step, in their order.
+StepProgram lower_step(const StepPlan& plan, StepNetwork& network, const CostModel& cost,
+                       const LowerOptions& options) {
   ASSERT(options.collectives == Collectives::remembered ||
          (!options.fold && options.grain == Grain::kernels));
+  const Imperfections imperfections(plan.scenario.imperfection, plan.placement.world());
+  const FoldedRanks& folded =
+      network.fold(plan.uses, handovers_of(plan.schedule),
+                   options.fold && !imperfections.distinguishes_ranks(), imperfections.colours());
   CollectiveUses uses = plan.uses;
   const std::unique_ptr<Strategy> strategy = make_strategy(plan);
   strategy->plan(plan, uses);
   SharedGradients shared;
   shared.plan(plan, uses);
   ASSERT(uses == plan.uses);  // the plan is complete
-  return Lowering(plan, network, options, *strategy, shared).run();
+  Emitter out(plan, folded, network, {options.grain, imperfections.is_ideal(), options.notes});
+  StepProgram step = Lowering(plan, out, *strategy, shared).run();
+  if (options.last == Pass::lower) return step;
+  perturb_kernels(step, imperfections, accelerator_of(network.topology()), cost);
+  if (options.last == Pass::perturb || options.collectives == Collectives::whole) return step;
+  step.needs_transfers = needs_transfers(step, plan, network, folded);
+  if (options.count_links) step.link_bytes = link_bytes(step, plan, network);
+  make_flows(step, plan, network, folded, imperfections);
+  return step;
 }
 
 }  // namespace rehearse

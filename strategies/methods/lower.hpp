@@ -12,6 +12,7 @@ StepPlan complete_plan(StepPlan plan, StepNetwork& network);
 
 /// The whole step of a complete plan, with the scenario's strategy for parameters and gradients.
 /// `blocks` merge stretches of kernels that nothing can interrupt, and give the same times.
-StepProgram lower_step(const StepPlan& plan, StepNetwork& network, const LowerOptions& options);
+StepProgram lower_step(const StepPlan& plan, StepNetwork& network, const CostModel& cost,
+                       const LowerOptions& options);
 
 }  // namespace rehearse

@@ -46,6 +46,10 @@ std::array<Tape*, 4> tapes_of(StageWork& work) {
   return {&work.forward, &work.backward, &work.backward_input, &work.backward_weight};
 }
 
+std::array<const Tape*, 4> tapes_of(const StageWork& work) {
+  return {&work.forward, &work.backward, &work.backward_input, &work.backward_weight};
+}
+
 void slow_sweeps(StageWork& work, const PieceList& pieces, const Accelerator& device) {
   for (Tape* tape : tapes_of(work))
     for (TapeStep& step : tape->steps) {

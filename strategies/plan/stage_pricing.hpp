@@ -9,6 +9,7 @@ namespace rehearse {
 
 /// All kernel sequences of a stage.
 std::array<Tape*, 4> tapes_of(StageWork& work);
+std::array<const Tape*, 4> tapes_of(const StageWork& work);
 
 /// Kernels of a transformer that only pass over memory reach `elementwise_share` of a long copy's
 /// rate in a step, those of its backward pass `elementwise_grad_share`.

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "sim/engine/cost_model.hpp"
-#include "strategies/lowering/perturb.hpp"
 #include "strategies/methods/local_sgd.hpp"
 #include "strategies/methods/lower.hpp"
 #include "strategies/plan/imperfections.hpp"
@@ -102,11 +101,7 @@ StepPlan StepPredictor::plan(const Scenario& scenario, const Workload& workload,
 }
 
 StepProgram StepPredictor::lowered(const StepPlan& plan, const LowerOptions& options) {
-  const Scenario& scenario = plan.scenario;
-  StepProgram step = lower_step(plan, network(plan.placement, scenario.collectives), options);
-  perturb_kernels(step, Imperfections(scenario.imperfection, plan.placement.world()),
-                  accelerator_of(topology_), cost_);
-  return step;
+  return lower_step(plan, network(plan.placement, plan.scenario.collectives), cost_, options);
 }
 
 StepPredictor::Run StepPredictor::simulate(const StepPlan& plan, const LowerOptions& options) {

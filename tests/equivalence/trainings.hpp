@@ -61,10 +61,12 @@ class LoweredTraining {
                        topology_.accelerators.front(), cost_)},
         network_{plan.placement, training.scenario.collectives, pool_} {
     plan = complete_plan(std::move(plan), network_);
-    step = lower_step(plan, network_, bindable);
+    step = lower_step(plan, network_, cost_, bindable);
   }
 
-  StepProgram lowered(const LowerOptions& options) { return lower_step(plan, network_, options); }
+  StepProgram lowered(const LowerOptions& options) {
+    return lower_step(plan, network_, cost_, options);
+  }
 
  private:
   Topology topology_;
