@@ -19,7 +19,6 @@ EXCEPTIONS = {
     "sim/simgrid Run": "two over: what SimGrid's callbacks must reach",
     "strategies/collectives CollectiveRehearsal": "its bound without events is a file of its own",
     "strategies/binding UpdateSite": "compressed gradients are a file of their own",
-    "strategies/lowering Emitter": "being rewritten: remove this line then",
     "strategies/servers ServerLowering": "being rewritten: remove this line then",
 }
 

@@ -4,14 +4,12 @@
 #pragma once
 
 #include <array>
-#include <map>
-#include <optional>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "strategies/fold/step_network.hpp"
 #include "strategies/lowering/merged_tapes.hpp"
-#include "strategies/lowering/step_program.hpp"
+#include "strategies/lowering/step_writer.hpp"
 
 namespace rehearse {
 
@@ -37,8 +35,8 @@ class Emitter {
 
   /// Where the lowering stands from now on.
   void at(std::uint32_t pipeline_rank, std::uint32_t stage, std::uint32_t microbatch);
-  std::uint32_t pipeline_rank() const { return here_.pipeline_rank; }
-  std::uint32_t stage() const { return here_.stage; }
+  std::uint32_t pipeline_rank() const { return out_.here().pipeline_rank; }
+  std::uint32_t stage() const { return out_.here().stage; }
 
   /// Before its first action, or after its last.
   void at_rest(std::uint32_t pipeline_rank);
@@ -46,13 +44,13 @@ class Emitter {
   /// What the strategy's next ops are for, and where in its stage's gradients they begin; until the
   /// next layers, or until it says otherwise.
   void about(Purpose purpose, Bytes begin = Bytes{}) {
-    note_.purpose = purpose;
-    note_.begin = begin;
+    out_.note().purpose = purpose;
+    out_.note().begin = begin;
   }
   /// At rest: the next ops are about this one of the pipeline rank's stages.
-  void of_stage(std::uint32_t stage) { note_.stage = stage; }
+  void of_stage(std::uint32_t stage) { out_.note().stage = stage; }
   /// One more step of those that are simulated in a row begins.
-  void next_step() { ++note_.step; }
+  void next_step() { ++out_.note().step; }
 
   /// The next kernel waits for these. An exchange of this very pipeline rank, or a message to it.
   void wait_for(const Ops& ops);
@@ -73,27 +71,24 @@ class Emitter {
 
   /// What ends last of the layers and kernels so far; no_op before the first. Where a layer ends
   /// with an exchange, that is it: a block that holds both ends with it, too.
-  Ops last() const { return ranks_[here_.pipeline_rank].last; }
+  Ops last() const { return here().last; }
   /// What began first since `at`, and of the layers that ran last.
-  Ops first() const { return here_.first; }
-  Ops first_of_layers() const { return here_.first_of_layers; }
+  Ops first() const { return first_; }
+  Ops first_of_layers() const { return first_of_layers_; }
   /// Bytes that come or go on the pipeline rank's devices when ops begin or end.
   void memory(const Ops& ops, bool at_end, MemoryKind kind, Bytes bytes);
   /// Bytes held all the time.
-  void hold(std::uint32_t pipeline_rank, MemoryKind kind, Bytes bytes);
+  void hold(std::uint32_t pipeline_rank, MemoryKind kind, Bytes bytes) {
+    out_.hold(pipeline_rank, kind, bytes);
+  }
 
   const StepPlan& plan() const { return plan_; }
-  OpId next_op() const { return static_cast<OpId>(step_.program.size()); }
+  OpId next_op() const { return out_.next_op(); }
   /// The ops since `begin` were an action of the pipeline rank.
-  void note_action(const Action& action, OpId begin);
-  StepProgram finish() { return std::move(step_); }
+  void note_action(const Action& action, OpId begin) { out_.add_action(action, begin); }
+  StepProgram finish() { return out_.finish(); }
 
  private:
-  struct Position {
-    std::uint32_t pipeline_rank = 0, stage = 0, microbatch = 0;
-    bool is_at_rest = true;
-    Ops first, first_of_layers;
-  };
   /// What a pipeline rank has done so far.
   struct Progress {
     Ops last;
@@ -108,27 +103,19 @@ class Emitter {
     bool is_done = true;     // something has waited for it since
   };
 
-  struct Names {                                       // interned
-    std::vector<std::optional<std::uint32_t>> pieces;  // of the plan
-    std::vector<std::uint32_t> phases, uses;
-    std::array<std::uint32_t, 2> sends{};
-  };
-
-  Progress& here() { return ranks_[here_.pipeline_rank]; }
+  const Progress& here() const { return ranks_[pipeline_rank()]; }
+  Progress& here() { return ranks_[pipeline_rank()]; }
+  /// Its representatives: [first, second).
+  std::pair<std::uint32_t, std::uint32_t> members() const {
+    return {folded_.begin[pipeline_rank()], folded_.begin[pipeline_rank() + 1]};
+  }
   bool merges_exchanges() const;
   void run_step(const TapeStep& step, std::uint32_t beside);
   void run_merged(const Stretch& stretch);
   void join(Phase phase);
   void compute(std::uint32_t name, const Compute& work, Phase phase);
-  Ops communicate(std::uint32_t traffic, Bytes size, bool is_joint = false);
   Ops exchange_ops(std::uint32_t use, Lane lane, Phase phase, std::uint32_t name, const Ops& after);
-  void add_exchange(std::uint32_t use, std::uint32_t group, Lane lane, Phase phase,
-                    std::uint32_t name);
   void follow_on_lane(const Ops& before, std::uint32_t use, std::uint32_t representative);
-  ConnectionId message_connection(std::uint32_t traffic, std::uint32_t group, Bytes size);
-  Label label(std::uint32_t name) const { return {name, here_.microbatch}; }
-  std::uint32_t name_of(PieceId piece);
-  void tag(Phase phase, bool communicates, Dimension dimension, Bytes bytes);
   void began(const Ops& ops);
   void went_on_to(const Ops& ops);
   void add_waits(std::uint32_t representative);
@@ -136,18 +123,13 @@ class Emitter {
 
   const StepPlan& plan_;
   const FoldedRanks& folded_;
-  StepNetwork& network_;
   Options options_;
   MergedTapes tapes_;
-  StepProgram step_;
-  OpNote note_{.step = UINT32_MAX};  // before the first
-  Position here_;
+  StepWriter out_;
+  Ops first_, first_of_layers_;
   BesideKernels beside_kernels_;
   std::vector<Progress> ranks_;  // by pipeline rank
   std::vector<StepNetwork::Handover> handovers_;
-  std::vector<std::vector<std::optional<Collective>>> collectives_;  // by use, by group
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, ConnectionId> messages_;
-  Names names_;
   std::vector<OpId> after_;  // scratch
 };
 
