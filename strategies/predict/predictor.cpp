@@ -172,6 +172,11 @@ StepPredictor::Answer StepPredictor::predict(const Scenario& scenario, const Wor
   return {std::move(told), std::move(run.step), std::move(run.timeline)};
 }
 
+StepProgram StepPredictor::lowered_to(Pass last, const Scenario& scenario,
+                                      const Workload& workload) {
+  return lowered(plan(scenario, workload, 0), {.last = last});
+}
+
 StepProgram StepPredictor::whole_program(const Scenario& scenario, const Workload& workload) {
   refuse_network_jitter(scenario);
   return lowered(plan(scenario, workload, 0), expandable);

@@ -45,6 +45,8 @@ class StepPredictor {
   Answer predict(const Scenario& scenario, const Workload& workload, const Detail& detail);
   Prediction quick(const Scenario& scenario, const Workload& workload,
                    Update update = Update::done);
+  /// The ops of the representative ranks after one of the passes of lowering.
+  StepProgram lowered_to(Pass last, const Scenario& scenario, const Workload& workload);
   /// Every rank's own ops, with whole collectives: for expand_collectives() and real executors.
   StepProgram whole_program(const Scenario& scenario, const Workload& workload);
   /// The same with every transfer, by the algorithms of the prediction: for the reference engine.

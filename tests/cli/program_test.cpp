@@ -2,11 +2,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "sim/program/program_text.hpp"
+#include "tests/support/scenario_file.hpp"
 #include "tests/support/shell.hpp"
 
 namespace rehearse {
@@ -21,6 +25,37 @@ op send: rank 0 comm 0 transfer there 0[0,+1000000] -> 0[0,+1000000] "hop" 0
 op forward: rank 1 comm 0 transfer on 0[0,+1000000] -> 0[0,+1000000] after send "hop" 1
 op use: rank 2 compute compute fixed 3us reads 0[0,+1000000] after forward "gemm"
 )";
+
+// What every pass of a lowering leaves is a program that reads back.
+TEST(ProgramOfAScenario, IsShownAfterEachPass) {
+  const TemporaryFile scenario(small_scenario);
+  const auto ops = [&](const std::string& pass) {
+    const Outcome outcome = shell("$R program show " + scenario.path() + " --after " + pass +
+                                  " --set nodes=1 --set global_batch_size=4");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    const Program program = parse_program(outcome.text, pass);
+    std::array<std::size_t, 4> count{};
+    for (const Program::Op& op : program.ops()) ++count[static_cast<std::size_t>(op.kind)];
+    return count;
+  };
+  constexpr auto transfers = static_cast<std::size_t>(WorkKind::transfer);
+  constexpr auto collectives = static_cast<std::size_t>(WorkKind::collective);
+  const auto lowered = ops("lower"), flows = ops("flows"), expanded = ops("expand");
+  EXPECT_GT(lowered[collectives], 0u);
+  EXPECT_EQ(ops("perturb"), lowered);
+  EXPECT_EQ(flows[collectives], 0u);
+  EXPECT_EQ(flows[transfers], lowered[transfers] + lowered[collectives]);
+  EXPECT_EQ(expanded[collectives], 0u);
+  EXPECT_GT(expanded[transfers], flows[transfers]);
+}
+
+TEST(ProgramOfAScenario, NamesThePasses) {
+  expect_outcome("$R program show x.toml --after flow", 2,
+                 "error: unknown pass 'flow'; did you mean 'flows'?; the passes are lower, "
+                 "perturb, flows, expand\n");
+  expect_outcome("$R program show x.txt --set tp=2", 2,
+                 "error: --set changes a scenario: it requires --after\n");
+}
 
 class ProgramCommand : public testing::Test {
  protected:

@@ -17,6 +17,7 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/engine.hpp"
+#include "tools/inspect/program_passes.hpp"
 #include "tools/output/output_file.hpp"
 #include "tools/output/trace_writer.hpp"
 #include "topology/files/text_file.hpp"
@@ -27,7 +28,8 @@ namespace rehearse {
 namespace {
 
 struct Options {
-  std::string file, cluster, engine = "fast", algorithm = "auto", json, trace, trace_ranks;
+  std::string file, cluster, engine = "fast", algorithm = "auto", json, trace, trace_ranks, after;
+  std::vector<std::string> sets;
   std::uint32_t op = UINT32_MAX;
   bool explain = false;
 };
@@ -66,6 +68,11 @@ Summary summarise(const Program& program) {
 }
 
 void show(const Options& options) {
+  if (!options.after.empty()) {
+    fmt::print("{}", to_text(program_after(options.after, options.file, options.sets)));
+    return;
+  }
+  if (!options.sets.empty()) throw InputError("--set changes a scenario: it requires --after");
   const Program program = load(options);
   const Summary summary = summarise(program);
   const auto count = [&](WorkKind kind) { return summary.ops[static_cast<std::size_t>(kind)]; };
@@ -207,7 +214,11 @@ void add_program_command(Command& program) {
     sub.does([options, action] { action(*options); });
     return sub;
   };
-  add("show", "Count its ops, ranks and bytes", show);
+  Command counted = add("show", "Count its ops, ranks and bytes; or write a scenario's step", show);
+  counted.option("--after", &options->after,
+                 "FILE is a scenario: write its program as it is after a pass: " + pass_names());
+  counted.option("--set", &options->sets, "Change a key of the scenario; may be repeated",
+                 {.word_by_word = true});
   add("verify", "Prove that no two ops race, or name them", verify_file);
   Command sub = add("run", "Simulate it on a cluster", run);
   for (Command each : {sub, add("expand", "Write its collectives as transfers", expand)}) {
