@@ -96,8 +96,10 @@ StepPlan StepPredictor::plan(const Scenario& scenario, const Workload& workload,
   for (const KeyProblem& problem : scenario_problems(scenario, workload, topology_))
     problems.push_back({{}, problem.message});
   throw_if_any(std::move(problems));
-  return plan_step(scenario, workload, topology_.rank_count(), accelerator_of(topology_), cost_,
-                   microbatches);
+  StepPlan plan = plan_step(scenario, workload, topology_.rank_count(), accelerator_of(topology_),
+                            cost_, microbatches);
+  StepNetwork& network = this->network(plan.placement, scenario.collectives);
+  return complete_plan(std::move(plan), network);
 }
 
 StepProgram StepPredictor::lowered(const StepPlan& plan, const LowerOptions& options) {
