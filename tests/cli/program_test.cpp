@@ -9,7 +9,7 @@
 
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::program_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -149,4 +149,4 @@ TEST_F(ProgramCommand, ValidateTellsTheMistakesOfAllFiles) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::program_test

@@ -4,7 +4,7 @@
 #include "kernels/math/cuda_kernels.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::attention_test {
 namespace {
 
 class TiledAttention : public OnGpu {
@@ -86,4 +86,4 @@ TEST_F(TiledAttention, SurvivesGreatScores) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::attention_test

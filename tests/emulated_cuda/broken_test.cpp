@@ -8,7 +8,7 @@
 #include "tests/emulated_cuda/arrays.hpp"
 #include "tests/emulated_cuda/broken_kernels.hpp"
 
-namespace rehearse {
+namespace rehearse::broken_test {
 namespace {
 
 using emulated_cuda::complaints;
@@ -305,4 +305,4 @@ TEST_F(BrokenCollective, SendsInTheWrongOrderWait) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::broken_test

@@ -6,7 +6,7 @@
 #include "kernels/math/step_state.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::elementwise_test {
 namespace {
 
 class Elementwise : public OnGpu {};
@@ -147,4 +147,4 @@ TEST_F(Elementwise, DropoutOfRunsInAStep) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::elementwise_test

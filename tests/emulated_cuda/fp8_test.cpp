@@ -8,7 +8,7 @@
 #include "sim/base/error.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::fp8_test {
 namespace {
 
 class Fp8 : public OnGpu {
@@ -96,4 +96,4 @@ TEST(Fp8Devices, FromAdaOn) {
 #endif
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::fp8_test

@@ -3,7 +3,7 @@
 #include "kernels/math/cuda_kernels.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::making_graphs_test {
 namespace {
 
 /// Streams of two devices and events, to make graphs by hand.
@@ -128,4 +128,4 @@ TEST_F(MakingGraphs, EndingOnAnotherStream) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::making_graphs_test

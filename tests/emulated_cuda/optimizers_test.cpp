@@ -5,7 +5,7 @@
 #include "kernels/math/gradient_norm.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::optimizers_test {
 namespace {
 
 class Optimizers : public OnGpu {};
@@ -150,4 +150,4 @@ TEST_F(Optimizers, SpinEnds) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::optimizers_test

@@ -8,7 +8,7 @@
 #include "kernels/math/softmax.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::rows_test {
 namespace {
 
 class Rows : public OnGpu {};
@@ -209,4 +209,4 @@ TEST_F(Rows, Embedding) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::rows_test

@@ -6,7 +6,7 @@
 #include "kernels/math/top_k.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::selection_test {
 namespace {
 
 using Indices = std::vector<std::uint32_t>;
@@ -145,4 +145,4 @@ TEST_F(Selection, NotFinite) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::selection_test

@@ -10,7 +10,7 @@
 #include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::collectives_test {
 namespace {
 
 struct Case {
@@ -164,4 +164,4 @@ TEST(CollectiveCheck, FindsEveryWrongNumber) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::collectives_test
