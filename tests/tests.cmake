@@ -9,7 +9,7 @@ include(GoogleTest)
 # One executable per folder of tests; the folder's name is the CTest label.
 file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.cpp)
 add_library(test_support STATIC ${support_sources})
-target_link_libraries(test_support PUBLIC rehearse_tools GTest::gtest_main CLI11::CLI11
+target_link_libraries(test_support PUBLIC rehearse_tools tools_lab GTest::gtest_main CLI11::CLI11
                       nlohmann_json::nlohmann_json)
 target_include_directories(test_support PUBLIC ${PROJECT_BINARY_DIR}/places)
 if(TARGET sim_simgrid)
