@@ -84,6 +84,7 @@ endif()
 find_package(Python3 QUIET COMPONENTS Interpreter)
 include(tests/emulated_cuda/tests.cmake)
 
+# Long tests have a COST, which lets them begin first: at the end they would leave processors idle.
 # Where namespaces may not be made it says so, and is skipped.
 if(Python3_FOUND AND TARGET kernels_mpi AND NOT REHEARSE_SANITIZE)
   add_test(NAME cluster COMMAND Python3::Interpreter
@@ -92,24 +93,26 @@ if(Python3_FOUND AND TARGET kernels_mpi AND NOT REHEARSE_SANITIZE)
            ${PROJECT_SOURCE_DIR}/tests/cluster/faults_test.py $<TARGET_FILE:rehearse>)
   set_tests_properties(cluster faults PROPERTIES LABELS cluster SKIP_RETURN_CODE 77 TIMEOUT 300
                        RESOURCE_LOCK namespaces)
+  set_tests_properties(cluster PROPERTIES COST 190)
+  set_tests_properties(faults PROPERTIES COST 170)
 endif()
 if(Python3_FOUND AND NOT REHEARSE_SANITIZE)
   add_test(NAME host_faults COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/host/faults_test.py $<TARGET_FILE:rehearse>)
-  set_tests_properties(host_faults PROPERTIES LABELS host TIMEOUT 300)
+  set_tests_properties(host_faults PROPERTIES LABELS host TIMEOUT 300 COST 150)
   add_test(NAME tidy COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tidy_test.py)
   add_test(NAME folders COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/folders_test.py)
   set_tests_properties(tidy folders PROPERTIES LABELS tidy)
   # What the *.md files say: commands, output, figures, paths. --update rewrites the output.
   add_test(NAME readme COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/docs/readme_test.py $<TARGET_FILE:rehearse>)
-  set_tests_properties(readme PROPERTIES LABELS docs TIMEOUT 600)
+  set_tests_properties(readme PROPERTIES LABELS docs TIMEOUT 600 COST 200)
   # Skipped without a page (tools/lab/build), playwright or Chromium.
   add_test(NAME browser_lab
            COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/browser/lab_test.py
                    ${PROJECT_BINARY_DIR}/lab/index.html $<TARGET_FILE:rehearse>)
   set_tests_properties(browser_lab PROPERTIES LABELS browser SKIP_RETURN_CODE 77 TIMEOUT 600
-                       ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/build-python")
+                       COST 180 ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/build-python")
   if(TARGET rehearse_cuda)
     # Another compiler allots other registers: only the pinned one is held to kernels/KERNELS.md.
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0 AND

@@ -32,7 +32,7 @@ endif()
 if(TARGET rehearse-emulated AND Python3_FOUND AND NOT REHEARSE_SANITIZE)
   add_test(NAME gpu_day COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/emulated_cuda/gpu_day_test.py ${PROJECT_BINARY_DIR})
-  set_tests_properties(gpu_day PROPERTIES LABELS emulated_cuda TIMEOUT 300
+  set_tests_properties(gpu_day PROPERTIES LABELS emulated_cuda TIMEOUT 300 COST 160
                        ENVIRONMENT "${as_root}")
 endif()
 
