@@ -25,7 +25,7 @@ if(NVCC AND TARGET cuda_executor AND NOT REHEARSE_CUDA STREQUAL "OFF" AND NOT RE
   # With each object file comes ptxas' report of it, which a test reads.
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/tools/lib/ptxas_report.sh)
   if(CCACHE)
-    list(APPEND CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+    list(APPEND CMAKE_CUDA_COMPILER_LAUNCHER ${ccache_command})
   endif()
   enable_language(CUDA)
   # CMake 3.25 does not know that nvcc speaks C++20.
