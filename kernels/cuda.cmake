@@ -9,7 +9,10 @@ find_program(NVCC nvcc HINTS ${cuda_hints} PATH_SUFFIXES bin)
 file(GLOB cuda_kernels CONFIGURE_DEPENDS kernels/math/*.cu)
 # The executor knows nothing of emulation: compiled once, for real devices and for emulated ones.
 if(CUDA_INCLUDE_DIR AND NCCL_INCLUDE_DIR)
-  file(GLOB cuda_sources CONFIGURE_DEPENDS kernels/cuda/*.cpp)
+  file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cpp)
+  set(alone ${cuda_sources})
+  list(FILTER alone INCLUDE REGEX "/cuda_(run_call|run_collectives|collectives)\\.cpp$")
+  compiled_together(cuda_sources cuda_executor ${alone})
   add_library(cuda_executor OBJECT EXCLUDE_FROM_ALL ${cuda_sources})
   set_target_properties(cuda_executor PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_include_directories(cuda_executor SYSTEM PUBLIC ${CUDA_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
@@ -22,7 +25,7 @@ if(NVCC AND TARGET cuda_executor AND NOT REHEARSE_CUDA STREQUAL "OFF" AND NOT RE
   # With each object file comes ptxas' report of it, which a test reads.
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/tools/lib/ptxas_report.sh)
   if(CCACHE)
-    list(APPEND CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+    list(APPEND CMAKE_CUDA_COMPILER_LAUNCHER ${ccache_command})
   endif()
   enable_language(CUDA)
   # CMake 3.25 does not know that nvcc speaks C++20.

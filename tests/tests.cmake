@@ -9,9 +9,12 @@ include(GoogleTest)
 # One executable per folder of tests; the folder's name is the CTest label.
 file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.cpp)
 add_library(test_support STATIC ${support_sources})
-target_link_libraries(test_support PUBLIC rehearse_tools GTest::gtest_main CLI11::CLI11
+target_link_libraries(test_support PUBLIC rehearse_tools tools_lab GTest::gtest_main CLI11::CLI11
                       nlohmann_json::nlohmann_json)
 target_include_directories(test_support PUBLIC ${PROJECT_BINARY_DIR}/places)
+if(TARGET sim_simgrid)
+  target_compile_definitions(test_support PUBLIC REHEARSE_HAS_SIMGRID)
+endif()
 target_compile_options(test_support PRIVATE ${quick_to_compile})
 target_precompile_headers(test_support PRIVATE ${common_headers} <gtest/gtest.h>)
 include(tests/emulated_cuda/emulated.cmake)
@@ -37,9 +40,12 @@ foreach(folder ${test_folders})
   if(label STREQUAL "emulated_cuda" AND NOT TARGET emulated_cuda)
     continue()
   endif()
+  compiled_together(test_sources ${label}_tests)
   add_executable(${label}_tests ${test_sources})
   target_link_libraries(${label}_tests PRIVATE test_support rehearse_kernels)
-  if(label STREQUAL "emulated_cuda")
+  if(label STREQUAL "differential")
+    target_link_libraries(${label}_tests PRIVATE sim_simgrid)
+  elseif(label STREQUAL "emulated_cuda")
     target_link_libraries(${label}_tests PRIVATE emulated_cuda)
     target_link_options(${label}_tests PRIVATE ${listening})
     add_dependencies(${label}_tests rehearse-emulated)
@@ -78,6 +84,7 @@ endif()
 find_package(Python3 QUIET COMPONENTS Interpreter)
 include(tests/emulated_cuda/tests.cmake)
 
+# Long tests have a COST, which lets them begin first: at the end they would leave processors idle.
 # Where namespaces may not be made it says so, and is skipped.
 if(Python3_FOUND AND TARGET kernels_mpi AND NOT REHEARSE_SANITIZE)
   add_test(NAME cluster COMMAND Python3::Interpreter
@@ -86,11 +93,13 @@ if(Python3_FOUND AND TARGET kernels_mpi AND NOT REHEARSE_SANITIZE)
            ${PROJECT_SOURCE_DIR}/tests/cluster/faults_test.py $<TARGET_FILE:rehearse>)
   set_tests_properties(cluster faults PROPERTIES LABELS cluster SKIP_RETURN_CODE 77 TIMEOUT 900
                        RESOURCE_LOCK namespaces)
+  set_tests_properties(cluster PROPERTIES COST 190)
+  set_tests_properties(faults PROPERTIES COST 170)
 endif()
 if(Python3_FOUND AND NOT REHEARSE_SANITIZE)
   add_test(NAME host_faults COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/host/faults_test.py $<TARGET_FILE:rehearse>)
-  set_tests_properties(host_faults PROPERTIES LABELS host TIMEOUT 1200)
+  set_tests_properties(host_faults PROPERTIES LABELS host TIMEOUT 1200 COST 150)
   add_test(NAME tidy COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tidy_test.py)
   add_test(NAME folders COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/folders_test.py)
   add_test(NAME classes COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/classes_test.py)
@@ -98,7 +107,7 @@ if(Python3_FOUND AND NOT REHEARSE_SANITIZE)
   # What the *.md files say: commands, output, figures, paths. --update rewrites the output.
   add_test(NAME readme COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/docs/readme_test.py $<TARGET_FILE:rehearse>)
-  set_tests_properties(readme PROPERTIES LABELS docs TIMEOUT 600)
+  set_tests_properties(readme PROPERTIES LABELS docs TIMEOUT 600 COST 200)
   # What others build on: the examples here, and with an installed copy in another folder.
   add_test(NAME examples COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/outside/examples_test.py $<TARGET_FILE_DIR:predict>)
@@ -111,7 +120,7 @@ if(Python3_FOUND AND NOT REHEARSE_SANITIZE)
            COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/browser/lab_test.py
                    ${PROJECT_BINARY_DIR}/lab/index.html $<TARGET_FILE:rehearse>)
   set_tests_properties(browser_lab PROPERTIES LABELS browser SKIP_RETURN_CODE 77 TIMEOUT 600
-                       ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/build-python")
+                       COST 180 ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/build-python")
   if(TARGET rehearse_cuda)
     # Another compiler allots other registers: only the pinned one is held to kernels/KERNELS.md.
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0 AND

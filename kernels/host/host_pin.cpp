@@ -1,59 +1,16 @@
-// hwloc knows cores from hyperthreads, and which of them this process may use.
+// The way to hwloc, which is in a module of its own.
 #include "kernels/host/host_pin.hpp"
 
 #include <sys/prctl.h>
 
-#ifdef REHEARSE_HAS_HWLOC
-#include <hwloc.h>
-
-#include <vector>
-#endif
+#include "sim/base/module.hpp"
 
 namespace rehearse {
 
-#ifdef REHEARSE_HAS_HWLOC
-
-namespace {
-
-// Read once; reading it takes milliseconds.
-class Machine {
- public:
-  Machine() {
-    is_known_ = hwloc_topology_init(&topology_) == 0 && hwloc_topology_load(topology_) == 0;
-  }
-  ~Machine() { hwloc_topology_destroy(topology_); }
-  Machine(const Machine&) = delete;
-  Machine& operator=(const Machine&) = delete;
-
-  void bind(std::size_t rank, std::size_t ranks) const {
-    if (!is_known_) return;
-    const int processors = hwloc_get_nbobjs_by_type(topology_, HWLOC_OBJ_PU);
-    if (processors <= 0 || ranks > static_cast<std::size_t>(processors)) return;
-    std::vector<hwloc_cpuset_t> sets(ranks);
-    hwloc_obj_t root = hwloc_get_root_obj(topology_);
-    if (hwloc_distrib(topology_, &root, 1, sets.data(), static_cast<unsigned>(ranks), 1 << 20, 0))
-      return;
-    hwloc_set_cpubind(topology_, sets[rank], HWLOC_CPUBIND_THREAD);  // a wish
-    for (hwloc_cpuset_t set : sets) hwloc_bitmap_free(set);
-  }
-
- private:
-  hwloc_topology_t topology_{};
-  bool is_known_ = false;
-};
-
-}  // namespace
-
 void pin_to_processor(std::size_t rank, std::size_t ranks) {
-  static const Machine machine;
-  if (rank < ranks) machine.bind(rank, ranks);
+  static const auto pin = module_function<decltype(rehearse_hwloc)>({"hwloc", "libhwloc-dev"});
+  if (pin != nullptr) pin(rank, ranks);
 }
-
-#else
-
-void pin_to_processor(std::size_t, std::size_t) {}
-
-#endif
 
 void sharpen_timers() { ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
 

@@ -13,3 +13,6 @@ void pin_to_processor(std::size_t rank, std::size_t ranks);
 void sharpen_timers();
 
 }  // namespace rehearse
+
+/// What the module with hwloc exports: pin_to_processor().
+extern "C" void rehearse_hwloc(std::size_t rank, std::size_t ranks);

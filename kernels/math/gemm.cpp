@@ -1,11 +1,9 @@
-// The call of OpenBLAS, and the loops that stand in for it.
+// The loops that stand in for OpenBLAS, and the way to it.
 #include "kernels/math/gemm.hpp"
 
-#ifdef REHEARSE_HAS_OPENBLAS
-#include <cblas.h>
-#endif
-
+#include "kernels/math/gemm_module.hpp"
 #include "sim/base/assert.hpp"
+#include "sim/base/module.hpp"
 
 namespace rehearse {
 
@@ -38,6 +36,15 @@ Operands checked(const MatrixProduct& p, std::span<const float> a, std::span<con
   return operands;
 }
 
+// nullptr: there is none. Loaded once, for all threads.
+const BlasFunctions* openblas() {
+  static const BlasFunctions* const functions = [] {
+    const auto load = module_function<decltype(rehearse_openblas)>({"openblas", "libopenblas-dev"});
+    return load == nullptr ? nullptr : load();
+  }();
+  return functions;
+}
+
 }  // namespace
 
 void gemm_plain(const MatrixProduct& p, std::span<const float> a, std::span<const float> b,
@@ -62,36 +69,23 @@ void gemm_plain(const MatrixProduct& p, std::span<const float> a, std::span<cons
   }
 }
 
-#ifdef REHEARSE_HAS_OPENBLAS
-
 void gemm(const MatrixProduct& p, std::span<const float> a, std::span<const float> b,
           std::span<float> c) {
+  const BlasFunctions* const blas = openblas();
+  if (blas == nullptr) return gemm_plain(p, a, b, c);
   const Operands at = checked(p, a, b, c);
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) return gemm_plain(p, a, b, c);  // its strides may be 0, which BLAS refuses
-  // A rank is one thread; OpenBLAS would start one for each core. Once for the process.
-  [[maybe_unused]] static const bool alone = (openblas_set_num_threads(1), true);
-  const auto count = [](std::size_t number) {
-    ASSERT(number <= 0x7fffffff);
-    return static_cast<blasint>(number);
-  };
-  const auto order = [](bool transposed) { return transposed ? CblasTrans : CblasNoTrans; };
-  cblas_sgemm(CblasRowMajor, order(p.transpose_a), order(p.transpose_b), count(p.m), count(p.n),
-              count(p.k), p.alpha, a.data(), count(at.a.stride), b.data(), count(at.b.stride),
-              p.beta, c.data(), count(at.c.stride));
+  MatrixProduct with_strides = p;
+  with_strides.a_stride = at.a.stride;
+  with_strides.b_stride = at.b.stride;
+  with_strides.c_stride = at.c.stride;
+  blas->multiply(with_strides, a.data(), b.data(), c.data());
 }
 
-std::string_view gemm_library() { return openblas_get_config(); }
-
-#else
-
-void gemm(const MatrixProduct& p, std::span<const float> a, std::span<const float> b,
-          std::span<float> c) {
-  gemm_plain(p, a, b, c);
+std::string_view gemm_library() {
+  const BlasFunctions* const blas = openblas();
+  return blas == nullptr ? "plain" : blas->name();
 }
-
-std::string_view gemm_library() { return "plain"; }
-
-#endif
 
 }  // namespace rehearse

@@ -1,4 +1,4 @@
-// C = alpha · op(A) · op(B) + beta · C in fp32, by OpenBLAS where the build found it.
+// C = alpha · op(A) · op(B) + beta · C in fp32, by OpenBLAS where its module is.
 //
 // All matrices are row-major: element (r, c) of a stored matrix is at r * stride + c. cuBLAS counts
 // columns first; read that way each of ours is its own transpose, and C' = op(B)' op(A)'. So the
@@ -38,6 +38,7 @@ void gemm_plain(const MatrixProduct& product, std::span<const float> a, std::spa
                 std::span<float> c);
 
 /// Who computes gemm(), for reports: "OpenBLAS 0.3.21 …" with its kernels' processor, or "plain".
+/// Whoever measures calls it first: OpenBLAS is loaded by the first call of either.
 std::string_view gemm_library();
 
 }  // namespace rehearse

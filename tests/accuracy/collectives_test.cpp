@@ -4,7 +4,7 @@
 #include "tests/accuracy/measurements.hpp"
 #include "tests/support/places.hpp"
 
-namespace rehearse {
+namespace rehearse::collectives_test {
 namespace {
 
 TEST(PublishedAccuracy, Collectives) {
@@ -43,4 +43,4 @@ TEST(CollectedAccuracy, CollectivesOfHardwareThatWasLeftOut) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::collectives_test

@@ -5,7 +5,7 @@
 #include "tests/accuracy/measurements.hpp"
 #include "tools/accuracy/accuracy_statistics.hpp"
 
-namespace rehearse {
+namespace rehearse::data_parallel_test {
 namespace {
 
 std::vector<double> worst_points(const AccuracyOf& all) {
@@ -43,4 +43,4 @@ TEST(CollectedAccuracy, DataParallel) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::data_parallel_test

@@ -3,7 +3,7 @@
 // scored.
 #include "tests/accuracy/measurements.hpp"
 
-namespace rehearse {
+namespace rehearse::kernels_test {
 namespace {
 
 TEST(PublishedAccuracy, Kernels) {
@@ -38,4 +38,4 @@ TEST(CollectedAccuracy, Kernels) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::kernels_test

@@ -2,7 +2,7 @@
 // where it is: shares, rounded up; correlation in groups and memory rounded down; rows scored.
 #include "tests/accuracy/measurements.hpp"
 
-namespace rehearse {
+namespace rehearse::training_test {
 namespace {
 
 // Of the sweeps that the project carries whole, which both files have.
@@ -56,4 +56,4 @@ TEST(CollectedAccuracy, EightOfTenStepsLieWithinTheirBand) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::training_test

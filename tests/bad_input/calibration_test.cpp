@@ -5,7 +5,7 @@
 #include "sim/scenario/calibration.hpp"
 #include "tests/bad_input/case.hpp"
 
-namespace rehearse::bad_input {
+namespace rehearse::bad_input::calibration_test {
 namespace {
 
 const std::string good = "name = \"n\"\nsource = \"s\"\nerror = 0.1\n";
@@ -80,4 +80,4 @@ INSTANTIATE_TEST_SUITE_P(Table, CalibrationFiles, testing::ValuesIn(calibration_
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace rehearse::bad_input
+}  // namespace rehearse::bad_input::calibration_test

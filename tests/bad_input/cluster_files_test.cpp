@@ -6,7 +6,7 @@
 #include "tests/bad_input/folder.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse::bad_input {
+namespace rehearse::bad_input::cluster_files_test {
 namespace {
 
 class ClusterFiles : public testing::TestWithParam<Case> {};
@@ -29,4 +29,4 @@ INSTANTIATE_TEST_SUITE_P(Table, ClusterFiles, testing::ValuesIn(cluster_cases())
 TEST(ClusterFileTable, IsLong) { EXPECT_GE(cluster_cases().size(), 40u); }
 
 }  // namespace
-}  // namespace rehearse::bad_input
+}  // namespace rehearse::bad_input::cluster_files_test

@@ -6,7 +6,7 @@
 #include "tests/bad_input/folder.hpp"
 #include "tests/bad_input/model_cases.hpp"
 
-namespace rehearse::bad_input {
+namespace rehearse::bad_input::model_files_test {
 namespace {
 
 std::string message_of(const ModelChoice& choice) {
@@ -44,4 +44,4 @@ TEST(ModelChoices, SayWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace rehearse::bad_input
+}  // namespace rehearse::bad_input::model_files_test

@@ -7,7 +7,7 @@
 #include "tests/bad_input/cases.hpp"
 #include "tests/bad_input/folder.hpp"
 
-namespace rehearse::bad_input {
+namespace rehearse::bad_input::scenario_files_test {
 namespace {
 
 class ScenarioFiles : public testing::TestWithParam<Case> {};
@@ -35,4 +35,4 @@ TEST(ScenarioFileTable, IsLongAndHasNoNameTwice) {
 }
 
 }  // namespace
-}  // namespace rehearse::bad_input
+}  // namespace rehearse::bad_input::scenario_files_test

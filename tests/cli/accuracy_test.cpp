@@ -8,7 +8,7 @@
 #include "tests/support/scenario_file.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::accuracy_test {
 namespace {
 
 using nlohmann::json;
@@ -92,4 +92,4 @@ TEST(Accuracy, TellsAllMistakesOfAllFiles) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::accuracy_test

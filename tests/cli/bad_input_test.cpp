@@ -9,7 +9,7 @@
 #include "tests/bad_input/cases.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse::bad_input {
+namespace rehearse::bad_input::bad_input_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -76,4 +76,4 @@ TEST(BadInput, OneCommandTellsTheMistakesOfAllFiles) {
 }
 
 }  // namespace
-}  // namespace rehearse::bad_input
+}  // namespace rehearse::bad_input::bad_input_test

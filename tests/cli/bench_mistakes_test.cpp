@@ -5,7 +5,7 @@
 
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::bench_mistakes_test {
 namespace {
 
 struct Mistake {
@@ -84,4 +84,4 @@ TEST(BenchMistakes, AnOutputThatCannotBeWrittenIsDeviceTrouble) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::bench_mistakes_test

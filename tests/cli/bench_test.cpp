@@ -12,7 +12,7 @@
 #include "tests/support/places.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::bench_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -215,4 +215,4 @@ TEST_F(BenchFiles, CsvHasTheRowsOfJson) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::bench_test

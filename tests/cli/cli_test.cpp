@@ -6,7 +6,7 @@
 
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::cli_test {
 namespace {
 
 TEST(CommandLine, TellsItsVersionAndItsCommands) {
@@ -42,4 +42,4 @@ TEST(CommandLine, AReaderWhoHasSeenEnoughIsNoError) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::cli_test

@@ -1,7 +1,7 @@
 // `rehearse doctor` answers on every machine, with a GPU or without.
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::doctor_test {
 namespace {
 
 TEST(DoctorCommand, SaysWhatThereIsAndWhatWorks) {
@@ -14,4 +14,4 @@ TEST(DoctorCommand, SaysWhatThereIsAndWhatWorks) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::doctor_test

@@ -9,7 +9,7 @@
 #include "tests/support/scenario_file.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::predict_test {
 namespace {
 
 using nlohmann::json;
@@ -250,4 +250,4 @@ TEST(PredictMistakes, AreOneLineAndExitCode2) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::predict_test

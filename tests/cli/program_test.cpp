@@ -13,7 +13,7 @@
 #include "tests/support/scenario_file.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::program_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -184,4 +184,4 @@ TEST_F(ProgramCommand, ValidateTellsTheMistakesOfAllFiles) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::program_test

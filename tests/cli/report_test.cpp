@@ -8,7 +8,7 @@
 #include "tests/support/places.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::report_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -123,4 +123,4 @@ TEST_F(Report, TracesOfEachRankGoIntoAFolder) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::report_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::scenario_test {
 namespace {
 
 class ScenarioCommand : public testing::Test {
@@ -57,4 +57,4 @@ TEST_F(ScenarioCommand, IsAClusterToThoseWhoWantOne) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::scenario_test

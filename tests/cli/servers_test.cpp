@@ -7,7 +7,7 @@
 #include "tests/support/scenario_file.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::servers_test {
 namespace {
 
 using nlohmann::json;
@@ -134,4 +134,4 @@ TEST(PredictLocalSgd, TellsEveryKindOfStep) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::servers_test

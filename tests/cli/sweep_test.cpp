@@ -9,7 +9,7 @@
 #include "tests/support/scenario_file.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::sweep_test {
 namespace {
 
 using nlohmann::json;
@@ -167,4 +167,4 @@ TEST(SweepMistakes, AreOneLineAndExitCode2) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::sweep_test

@@ -1,7 +1,7 @@
 // `rehearse teach` and `rehearse lab` as a learner's shell sees them.
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::teach_test {
 namespace {
 
 /// With a state folder of its own, which is gone afterwards.
@@ -106,4 +106,4 @@ TEST(Lab, ServesThePageOnLoopback) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::teach_test

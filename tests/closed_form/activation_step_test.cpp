@@ -7,7 +7,7 @@
 #include "strategies/layers/tensor_parallel.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::activation_step_test {
 namespace {
 
 // Every kernel takes a microsecond, so that no two actions that follow each other coincide.
@@ -128,4 +128,4 @@ TEST(ActivationsOfAStep, EquationTwo) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::activation_step_test

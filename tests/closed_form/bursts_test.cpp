@@ -6,7 +6,7 @@
 #include "sim/engine/fast_simulator.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::bursts_test {
 namespace {
 
 constexpr Bytes megabyte{1'000'000};  // 100 us at 10 GB/s
@@ -79,4 +79,4 @@ TEST(Bursts, MeetAnotherOnlyWithTheBurstsThatItReaches) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::bursts_test

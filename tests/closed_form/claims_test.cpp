@@ -12,7 +12,7 @@
 #include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::claims_test {
 namespace {
 
 using Settings = std::vector<std::string>;
@@ -148,4 +148,4 @@ TEST(Claim, OneServerIsTheBottleneckAndShardingMovesIt) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::claims_test

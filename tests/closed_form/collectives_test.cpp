@@ -9,7 +9,7 @@
 #include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::collectives_test {
 namespace {
 
 constexpr Cable cable{50.0_GBps, 2_us};
@@ -232,4 +232,4 @@ TEST(Contention, KFlowsOverOneLinkTakeKTimesAsLong) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::collectives_test

@@ -8,7 +8,7 @@
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::data_parallel_step_test {
 namespace {
 
 constexpr std::size_t ranks = 4;
@@ -194,4 +194,4 @@ TEST(DataParallelStep, StrongAndWeakScaling) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::data_parallel_step_test

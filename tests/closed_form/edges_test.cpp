@@ -6,7 +6,7 @@
 #include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::edges_test {
 namespace {
 
 constexpr Cable cable{50.0_GBps, 2_us};
@@ -185,4 +185,4 @@ TEST(Pairwise, SendRecvIsOneTransfer) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::edges_test

@@ -8,7 +8,7 @@
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::expert_parallel_test {
 namespace {
 
 // Every kernel takes a microsecond.
@@ -194,4 +194,4 @@ TEST_F(ExpertStep, WithTensorRanksEachSendsItsPart) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::expert_parallel_test

@@ -18,7 +18,7 @@
 #include "tests/support/training_jobs.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::framework_test {
 namespace {
 
 std::int64_t kernels_of(const Tape& tape) { return static_cast<std::int64_t>(tape.steps.size()); }
@@ -297,4 +297,4 @@ TEST(Winograd, LeavesAShareOfTheProducts) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::framework_test

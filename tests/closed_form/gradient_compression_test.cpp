@@ -12,7 +12,7 @@
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::gradient_compression_test {
 namespace {
 
 const EqualLayers model{.count = 4, .width = 256};
@@ -163,4 +163,4 @@ TEST(QuantisedGradients, OverlapAsOthersDo) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::gradient_compression_test

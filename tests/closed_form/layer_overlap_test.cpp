@@ -7,7 +7,7 @@
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::layer_overlap_test {
 namespace {
 
 constexpr Time product = 30_us, weights = 20_us;
@@ -95,4 +95,4 @@ TEST_F(LayerOverlap, InBlocksToo) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::layer_overlap_test

@@ -6,7 +6,7 @@
 #include "sim/workload/model_presets.hpp"
 #include "strategies/layers/tensor_parallel.hpp"
 
-namespace rehearse {
+namespace rehearse::layer_pieces_test {
 namespace {
 
 Bytes sum(const Activations& kept) { return std::accumulate(kept.begin(), kept.end(), Bytes{}); }
@@ -196,4 +196,4 @@ TEST(ModelFlops, OfExpertsAreTheActiveOnes) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::layer_pieces_test

@@ -10,7 +10,7 @@
 #include "tests/support/collectives.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::library_test {
 namespace {
 
 // Two nodes of four GPUs, 600 ns apart within and 2 us between, all at 50 GB/s.
@@ -210,4 +210,4 @@ TEST(Library, RingsFillAllNics) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::library_test

@@ -9,7 +9,7 @@
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::local_sgd_test {
 namespace {
 
 constexpr std::size_t ranks = 4;
@@ -127,4 +127,4 @@ TEST(LocalSgd, FoldedEqualsUnfoldedAndQuickEqualsWhole) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::local_sgd_test

@@ -13,7 +13,7 @@
 #include "tests/support/training.hpp"
 #include "tests/support/training_jobs.hpp"
 
-namespace rehearse {
+namespace rehearse::mixed_precision_test {
 namespace {
 
 constexpr double memory_rate = 1e12;
@@ -256,4 +256,4 @@ TEST(Autocast, Lists) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::mixed_precision_test

@@ -5,7 +5,7 @@
 #include "sim/program/verify.hpp"
 #include "tests/support/servers.hpp"
 
-namespace rehearse {
+namespace rehearse::parameter_server_test {
 namespace {
 
 constexpr Time alpha = 4_us;  // two cables of 2 us
@@ -207,4 +207,4 @@ TEST(ParameterServer, AStragglerHoldsUpOnlyThoseWhoWait) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::parameter_server_test

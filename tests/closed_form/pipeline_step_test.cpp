@@ -6,7 +6,7 @@
 #include "tests/support/max_plus.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::pipeline_step_test {
 namespace {
 
 struct Shape {
@@ -180,4 +180,4 @@ TEST(PipelineStep, HandingOverTakesItsTime) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::pipeline_step_test

@@ -9,7 +9,7 @@
 #include "tools/cli/engine.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::posted_test {
 namespace {
 
 constexpr Time alpha = 4_us, wire = 100_us;  // of 1 MB at 10 GB/s over two cables of 2 us
@@ -150,4 +150,4 @@ TEST(Posted, AMulticastAndASwitchReduceTooFreeTheirStreams) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::posted_test

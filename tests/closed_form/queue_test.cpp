@@ -11,7 +11,7 @@
 #include "tools/cli/engine.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::queue_test {
 namespace {
 
 struct Machine {
@@ -120,4 +120,4 @@ TEST(Queue, OnlyACycleOfEdgesIsADeadlock) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::queue_test

@@ -11,7 +11,7 @@
 #include "tests/support/training.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::replica_framework_test {
 namespace {
 
 std::size_t framework_called(std::string_view name) {
@@ -109,4 +109,4 @@ TEST(Frameworks, AHostThatWaitsForSumsLaunchesTheUpdateBehindThem) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::replica_framework_test

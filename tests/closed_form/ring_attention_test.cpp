@@ -6,7 +6,7 @@
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::ring_attention_test {
 namespace {
 
 constexpr double rate = 1e12;  // FLOP/s
@@ -165,4 +165,4 @@ TEST(RingAttention, InBlocksAndUnfoldedToo) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::ring_attention_test

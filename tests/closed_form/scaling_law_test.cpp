@@ -4,7 +4,7 @@
 #include "tests/support/training.hpp"
 #include "tools/predict/training_cost.hpp"
 
-namespace rehearse {
+namespace rehearse::scaling_law_test {
 namespace {
 
 // Ten GPUs of 100 TFLOP/s that compute 80 % of a step of 2 s and do 400 TFLOP in it.
@@ -55,4 +55,4 @@ TEST(ScalingLaw, NoiseScaleTradesStepsForData) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::scaling_law_test

@@ -6,7 +6,7 @@
 #include "strategies/schedules/schedules.hpp"
 #include "tests/support/max_plus.hpp"
 
-namespace rehearse {
+namespace rehearse::schedules_test {
 namespace {
 
 // F, I, W; B is I + W. Odd ones, so that no wrong formula is right by chance.
@@ -164,4 +164,4 @@ TEST(Schedules, WalkEqualsMaxPlus) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::schedules_test

@@ -9,7 +9,7 @@
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::shared_gradients_test {
 namespace {
 
 // Every kernel takes a microsecond.
@@ -197,4 +197,4 @@ TEST_F(SharedStep, OtherModelsDoNotClipUnlessAsked) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::shared_gradients_test

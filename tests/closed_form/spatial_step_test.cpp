@@ -6,7 +6,7 @@
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::spatial_step_test {
 namespace {
 
 /// A FLOP takes a picosecond, a byte none.
@@ -119,4 +119,4 @@ TEST(SpatialParallelism, AStepIsTheSumOfItsParts) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::spatial_step_test

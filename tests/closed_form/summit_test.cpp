@@ -7,7 +7,7 @@
 #include "tests/support/collectives.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::summit_test {
 namespace {
 
 struct Point {
@@ -93,4 +93,4 @@ TEST(Summit, FoldingChangesNothingWhereLeavesAreUneven) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::summit_test

@@ -7,7 +7,7 @@
 #include "tests/support/collectives.hpp"
 #include "tests/support/training.hpp"
 
-namespace rehearse {
+namespace rehearse::zero_step_test {
 namespace {
 
 constexpr std::size_t ranks = 4;
@@ -296,4 +296,4 @@ TEST_F(ZeroThree, PrefetchHidesAllButTheFirst) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::zero_step_test

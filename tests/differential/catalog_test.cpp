@@ -21,7 +21,7 @@
 #include "topology/formats/catalog.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::catalog_test {
 namespace {
 
 std::vector<std::string> machines() {
@@ -89,4 +89,4 @@ INSTANTIATE_TEST_SUITE_P(Catalog, CatalogMachine, testing::ValuesIn(machines()),
                          });
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::catalog_test

@@ -6,7 +6,7 @@
 #include "tests/support/random_program.hpp"
 #include "tests/support/servers.hpp"
 
-namespace rehearse {
+namespace rehearse::parameter_server_test {
 namespace {
 
 TEST(ParameterServerEngines, AgreeOnSmallRuns) {
@@ -29,4 +29,4 @@ TEST(ParameterServerEngines, AgreeOnSmallRuns) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::parameter_server_test

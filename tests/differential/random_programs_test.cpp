@@ -5,7 +5,7 @@
 #include "tests/differential/engines.hpp"
 #include "tests/support/random_program.hpp"
 
-namespace rehearse {
+namespace rehearse::random_programs_test {
 namespace {
 
 // Fifty seeds a test, so that a failure names a small range and CTest spreads them over the cores.
@@ -30,4 +30,4 @@ TEST_P(RandomPrograms, BothEnginesAgree) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range<std::uint64_t>(0, 8));
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::random_programs_test

@@ -7,7 +7,7 @@
 #include "sim/base/error.hpp"
 #include "sim/engine/cost_model.hpp"
 
-namespace rehearse {
+namespace rehearse::simgrid_test {
 namespace {
 
 // Ranks around one switch, every cable 10 GB/s and 1 us.
@@ -128,4 +128,4 @@ TEST(SimGrid, TakesNoFoldedProgram) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::simgrid_test

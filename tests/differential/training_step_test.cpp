@@ -10,7 +10,7 @@
 #include "tests/differential/engines.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::training_step_test {
 namespace {
 
 /// The bar is half a percent; what small steps leave is the rounding of the two engines.
@@ -172,4 +172,4 @@ TEST_P(TrainingStep, IsTheSameInBothEngines) {
 INSTANTIATE_TEST_SUITE_P(Cases, TrainingStep, testing::Range<std::size_t>(0, 23));
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::training_step_test

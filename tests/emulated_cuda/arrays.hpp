@@ -17,19 +17,19 @@ namespace rehearse {
 
 /// Numbers on the current device; `shift` elements behind what CUDA aligns, for odd addresses.
 template <class Number>
-class Array {
+class DeviceArray {
  public:
-  explicit Array(std::size_t count, std::size_t shift = 0) : count_{count}, shift_{shift} {
+  explicit DeviceArray(std::size_t count, std::size_t shift = 0) : count_{count}, shift_{shift} {
     CUDA_TRY(cudaMalloc(&memory_, (count + shift + 1) * sizeof(Number)));
   }
-  explicit Array(const std::vector<Number>& values, std::size_t shift = 0)
-      : Array(values.size(), shift) {
+  explicit DeviceArray(const std::vector<Number>& values, std::size_t shift = 0)
+      : DeviceArray(values.size(), shift) {
     CUDA_TRY(
         cudaMemcpy(data(), values.data(), values.size() * sizeof(Number), cudaMemcpyHostToDevice));
   }
-  ~Array() { cudaFree(memory_); }
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
+  ~DeviceArray() { cudaFree(memory_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
 
   Number* data() const { return static_cast<Number*>(memory_) + shift_; }
   std::span<Number> span() const { return {data(), count_}; }

@@ -4,7 +4,7 @@
 #include "kernels/math/cuda_kernels.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::attention_test {
 namespace {
 
 class TiledAttention : public OnGpu {
@@ -17,8 +17,8 @@ class TiledAttention : public OnGpu {
     Floats dk(s.key_numbers()), dv(s.key_numbers());
     attention(s, {q, k, v}, y, sums);
     attention_backward(s, {q, k, v}, y, sums, dy, {dq, dk, dv});
-    const Array<float> gq{q}, gk{k}, gv{v}, gdy{dy}, gy{y.size()}, gsums{sums.size()};
-    const Array<float> gdots{sums.size()}, gdq{dq.size()}, gdk{dk.size()}, gdv{dv.size()};
+    const DeviceArray<float> gq{q}, gk{k}, gv{v}, gdy{dy}, gy{y.size()}, gsums{sums.size()};
+    const DeviceArray<float> gdots{sums.size()}, gdq{dq.size()}, gdk{dk.size()}, gdv{dv.size()};
     attention(stream, s, {gq, gk, gv}, gy, gsums);
     attention_backward(stream, s, {gq, gk, gv}, gy, gsums, gdy, gdots, {gdq, gdk, gdv});
     expect_close(gy.values(), widen(y), 5e-6);
@@ -80,10 +80,10 @@ TEST_F(TiledAttention, SurvivesGreatScores) {
   const AttentionShape s{
       .batch = 1, .queries = 2, .keys = 2, .heads = 1, .key_heads = 1, .width = 1};
   const Floats q{1e10F, -1e10F}, v{0.25F, -3};
-  const Array<float> gq{q}, gv{v}, gy{2}, gsums{2};
+  const DeviceArray<float> gq{q}, gv{v}, gy{2}, gsums{2};
   attention(stream, s, {gq, gq, gv}, gy, gsums);
   EXPECT_EQ(gy.values(), v);
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::attention_test

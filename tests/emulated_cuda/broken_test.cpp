@@ -8,7 +8,7 @@
 #include "tests/emulated_cuda/arrays.hpp"
 #include "tests/emulated_cuda/broken_kernels.hpp"
 
-namespace rehearse {
+namespace rehearse::broken_test {
 namespace {
 
 using emulated_cuda::complaints;
@@ -29,7 +29,7 @@ class Broken : public ::testing::Test {
     EXPECT_NE(complaints()[0].find(words), std::string::npos) << complaints()[0];
   }
   void expect_sum_caught(Mistake mistake, const std::string& words) {
-    const Array<float> x{Floats(300, 1.0F)}, total{1};
+    const DeviceArray<float> x{Floats(300, 1.0F)}, total{1};
     ASSERT_EQ(sum_with(mistake, stream, x.data(), 300, total.data()), cudaSuccess);
     expect_caught(cudaErrorLaunchFailure, words);
   }
@@ -48,7 +48,7 @@ class Broken : public ::testing::Test {
 #endif
 
 TEST_F(Broken, NothingIsWrongWithoutAMistake) {
-  const Array<float> x{Floats(300, 1.0F)}, total{1};
+  const DeviceArray<float> x{Floats(300, 1.0F)}, total{1};
   ASSERT_EQ(sum_with(Mistake::none, stream, x.data(), 300, total.data()), cudaSuccess);
   EXPECT_EQ(total.values()[0], 300);
   ASSERT_EQ(increment_with(Mistake::none, stream, total.data(), total.data(), 1), cudaSuccess);
@@ -60,7 +60,7 @@ TEST_F(Broken, AMissingBarrierGivesAWrongSumUnderSomeSeed) {
   int wrong = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     begin(seed);
-    const Array<float> x{Floats(300, 1.0F)}, total{1};
+    const DeviceArray<float> x{Floats(300, 1.0F)}, total{1};
     ASSERT_EQ(sum_with(Mistake::no_barrier, stream, x.data(), 300, total.data()), cudaSuccess);
     wrong += total.values()[0] != 300 ? 1 : 0;
   }
@@ -123,7 +123,7 @@ TEST_F(Broken, AReadBehindTheEndIsNoNumber) {
 }
 
 TEST_F(Broken, MemoryThatNobodyWroteIsNoNumber) {
-  const Array<float> x{4};
+  const DeviceArray<float> x{4};
   for (const float value : x.values()) EXPECT_TRUE(std::isnan(value));
 }
 
@@ -135,7 +135,7 @@ TEST_F(Broken, AKernelWithHostMemory) {
 
 TEST_F(Broken, APeerThatWasNotEnabled) {
   CUDA_TRY(cudaSetDevice(1));
-  const Array<float> there{Floats(4, 1.0F)};
+  const DeviceArray<float> there{Floats(4, 1.0F)};
   CUDA_TRY(cudaSetDevice(0));
   ASSERT_EQ(increment_with(Mistake::none, stream, there.data(), there.data(), 4), cudaSuccess);
   expect_caught(cudaErrorIllegalAddress, "without peer access");
@@ -143,7 +143,7 @@ TEST_F(Broken, APeerThatWasNotEnabled) {
 
 TEST_F(Broken, APeerHiddenInAStructure) {
   CUDA_TRY(cudaSetDevice(1));
-  const Array<float> there{Floats(4, 1.0F)};
+  const DeviceArray<float> there{Floats(4, 1.0F)};
   CUDA_TRY(cudaSetDevice(0));
   ASSERT_EQ(increment_with(Mistake::hidden_pointer, stream, there.data(), there.data(), 4),
             cudaSuccess);
@@ -152,7 +152,7 @@ TEST_F(Broken, APeerHiddenInAStructure) {
 
 TEST_F(Broken, APeerThatWasEnabledIsNoMistake) {
   CUDA_TRY(cudaSetDevice(1));
-  const Array<float> there{Floats(4, 1.0F)};
+  const DeviceArray<float> there{Floats(4, 1.0F)};
   CUDA_TRY(cudaSetDevice(0));
   CUDA_TRY(cudaDeviceEnablePeerAccess(1, 0));
   for (const Mistake way : {Mistake::none, Mistake::hidden_pointer})
@@ -164,7 +164,7 @@ TEST_F(Broken, APeerThatWasEnabledIsNoMistake) {
 
 TEST_F(Broken, AKernelOnAStreamOfAnotherDevice) {
   CUDA_TRY(cudaSetDevice(1));
-  const Array<float> there{4};
+  const DeviceArray<float> there{4};
   EXPECT_EQ(increment_with(Mistake::none, stream, there.data(), there.data(), 4),
             cudaErrorInvalidResourceHandle);
 }
@@ -194,7 +194,7 @@ TEST_F(Broken, MemoryFreedTwice) {
 
 TEST_F(Broken, ACopyInTheWrongDirectionOrTooLong) {
   float on_host[16] = {};
-  const Array<float> there{4};
+  const DeviceArray<float> there{4};
   EXPECT_EQ(cudaMemcpyAsync(there.data(), on_host, 16, cudaMemcpyDeviceToHost, stream),
             cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpyAsync(there.data(), on_host, 64, cudaMemcpyHostToDevice, stream),
@@ -208,7 +208,7 @@ TEST_F(Broken, SharedMemoryThatWasNotAskedFor) {
 }
 
 TEST_F(Broken, TheHostReadsDeviceMemory) {
-  const Array<float> there{Floats(4, 1.0F)};
+  const DeviceArray<float> there{Floats(4, 1.0F)};
   EXPECT_DEATH(std::printf("%f\n", static_cast<double>(there.data()[0])),
                "the host touches an allocation|AddressSanitizer");
 }
@@ -219,7 +219,7 @@ float read_through_other_stream(cudaStream_t first, bool with_event) {
   cudaEvent_t event = nullptr;
   CUDA_TRY(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
   CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  const Array<float> x{Floats{1}}, y{Floats{0}};
+  const DeviceArray<float> x{Floats{1}}, y{Floats{0}};
   CUDA_TRY(increment_with(Mistake::none, first, x.data(), x.data(), 1));
   CUDA_TRY(cudaEventRecord(event, first));
   if (with_event) CUDA_TRY(cudaStreamWaitEvent(second, event, 0));
@@ -238,7 +238,7 @@ TEST_F(Broken, AMissingEventShowsUnderSomeSeed) {
 }
 
 TEST_F(Broken, AResultThatNobodyWaitedFor) {
-  const Array<float> x{Floats{1}};
+  const DeviceArray<float> x{Floats{1}};
   float on_host = 0;
   CUDA_TRY(increment_with(Mistake::none, stream, x.data(), x.data(), 1));
   CUDA_TRY(cudaMemcpyAsync(&on_host, x.data(), 4, cudaMemcpyDeviceToHost, stream));
@@ -248,7 +248,7 @@ TEST_F(Broken, AResultThatNobodyWaitedFor) {
 }
 
 TEST_F(Broken, WhatIsLeftOverIsNamed) {
-  const Array<float> x{1};
+  const DeviceArray<float> x{1};
   EXPECT_EQ(emulated_cuda::leaks(), "1 streams, 1 allocations");
 }
 
@@ -305,4 +305,4 @@ TEST_F(BrokenCollective, SendsInTheWrongOrderWait) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::broken_test

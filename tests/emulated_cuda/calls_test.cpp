@@ -12,7 +12,7 @@
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::calls_test {
 namespace {
 
 struct Case {
@@ -211,4 +211,4 @@ TEST(CudaCalls, OptimizersWithClippedAndSkippedGradients) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::calls_test

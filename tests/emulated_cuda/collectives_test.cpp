@@ -12,7 +12,7 @@
 #include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::collectives_test {
 namespace {
 
 using Data = std::vector<std::byte>;
@@ -183,4 +183,4 @@ TEST(CudaCollectives, MaximaByEveryAlgorithmAndInTheSwitch) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::collectives_test

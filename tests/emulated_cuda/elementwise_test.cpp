@@ -6,7 +6,7 @@
 #include "kernels/math/step_state.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::elementwise_test {
 namespace {
 
 class Elementwise : public OnGpu {};
@@ -22,7 +22,7 @@ TEST_F(Elementwise, SumsAndMultiples) {
   for (const std::size_t n : odd_lengths())
     for (const std::size_t shift : {0, 1}) {
       const Floats a = numbers.floats(n), b = numbers.floats(n), c = numbers.floats(n);
-      const Array<float> da{a, shift}, db{b}, dc{c, shift}, dy{n, shift};
+      const DeviceArray<float> da{a, shift}, db{b}, dc{c, shift}, dy{n, shift};
       Floats y(n);
       add(a, b, y);
       add(stream, da, db, dy);
@@ -45,7 +45,7 @@ TEST_F(Elementwise, SumsAndMultiples) {
 TEST_F(Elementwise, TheFusedSumHasTheBitsOfTwo) {
   SeededNumbers numbers(2);
   const Floats a = numbers.floats(1001), b = numbers.floats(1001), c = numbers.floats(1001);
-  const Array<float> da{a}, db{b}, dc{c}, fused{1001}, unfused{1001};
+  const DeviceArray<float> da{a}, db{b}, dc{c}, fused{1001}, unfused{1001};
   add3(stream, da, db, dc, fused);
   add(stream, da, db, unfused);
   add(stream, unfused, dc, unfused);
@@ -59,7 +59,7 @@ void expect_narrow_sums(cudaStream_t stream, Narrow (*narrow)(float)) {
     std::vector<Narrow> x(n), sum(n);
     for (Narrow& each : x) each = narrow(static_cast<float>(numbers.between(-300, 300)));
     for (Narrow& each : sum) each = narrow(static_cast<float>(numbers.between(-300, 300)));
-    const Array<Narrow> dx{x}, dsum{sum};
+    const DeviceArray<Narrow> dx{x}, dsum{sum};
     add_into(stream, dx, dsum);
     for (std::size_t i = 0; i < n; ++i) sum[i] = narrow(to_float(sum[i]) + to_float(x[i]));
     EXPECT_EQ(dsum.values(), sum);
@@ -89,8 +89,8 @@ void expect_casts(cudaStream_t stream, Range... range) {
     Floats back(values.size());
     cast(values, narrow, range...);
     cast(narrow, back);
-    const Array<float> wide{values, shift}, wide_back{values.size(), shift};
-    const Array<Narrow> narrow_there{values.size(), shift};
+    const DeviceArray<float> wide{values, shift}, wide_back{values.size(), shift};
+    const DeviceArray<Narrow> narrow_there{values.size(), shift};
     cast(stream, wide, narrow_there.span(), range...);
     EXPECT_EQ(narrow_there.values(), narrow);
     cast(stream, std::span<const Narrow>{narrow_there.span()}, wide_back);
@@ -118,7 +118,7 @@ TEST_F(Elementwise, DropoutHasTheSameMask) {
       Floats y(n), sum(n);
       dropout(x, mask, y);
       dropout_add(x, residual, mask, sum);
-      const Array<float> dx{x}, dr{residual}, dy{n}, dsum{n};
+      const DeviceArray<float> dx{x}, dr{residual}, dy{n}, dsum{n};
       dropout(stream, dx, mask, dy);
       dropout_add(stream, dx, dr, mask, dsum);
       EXPECT_EQ(bits(dy.values()), bits(y));
@@ -130,13 +130,13 @@ TEST_F(Elementwise, DropoutHasTheSameMask) {
 TEST_F(Elementwise, DropoutOfRunsInAStep) {
   SeededNumbers numbers(5);
   const StepState state{.taken = 6, .skipped = 3};
-  const Array<StepState> step{std::vector{state}};
+  const DeviceArray<StepState> step{std::vector{state}};
   for (const std::size_t block : {1, 2, 3, 4, 5, 7, 64, 333})
     for (const std::size_t runs : {1, 2, 9}) {
       const std::size_t stride = block + numbers.below(11), n = runs * block;
       Dropout mask{0.3, {.seed = 78, .stream = block}, numbers.below(1000)};
       const Floats x = numbers.floats(n);
-      const Array<float> dx{x}, dy{n};
+      const DeviceArray<float> dx{x}, dy{n};
       dropout(stream, dx, step.data(), mask, {block, stride}, dy);
       Floats y(n);
       mask.words.stream += 9 * dropout_streams_of_step;
@@ -147,4 +147,4 @@ TEST_F(Elementwise, DropoutOfRunsInAStep) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::elementwise_test

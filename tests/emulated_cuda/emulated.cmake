@@ -1,16 +1,23 @@
 # The same CUDA files as C++, on emulated devices: each behind a header that says what CUDA's words
 # mean, and against the real headers of CUDA, cuBLAS and NCCL.
 if(CUDA_INCLUDE_DIR AND NCCL_INCLUDE_DIR)
-  file(GLOB emulation CONFIGURE_DEPENDS tests/emulated_cuda/*.cpp)
+  file(GLOB emulation CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/emulated_cuda/*.cpp)
   list(FILTER emulation EXCLUDE REGEX "(_test|_kernels|gpu_main|tool_machine)\\.cpp$")
+  set(alone ${emulation})
+  list(FILTER alone INCLUDE REGEX "/(nccl_meeting|switching)\\.cpp$")
+  compiled_together(emulation emulation ${alone})
   set(kernels_as_cpp ${PROJECT_SOURCE_DIR}/tests/emulated_cuda/broken_kernels.cpp)
   foreach(source ${cuda_kernels})
     cmake_path(GET source STEM name)
     set(as_cpp ${PROJECT_BINARY_DIR}/emulated_cuda/${name}.cpp)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
     file(CONFIGURE OUTPUT ${as_cpp} CONTENT
          "#include \"tests/emulated_cuda/device.hpp\"\n#include \"${source}\"\n")
     list(APPEND kernels_as_cpp ${as_cpp})
   endforeach()
+  set(alone ${kernels_as_cpp})
+  list(FILTER alone INCLUDE REGEX "/(top_k|vocabulary_loss)\\.cpp$")
+  compiled_together(kernels_as_cpp emulated_kernels ${alone})
   # Kernels spell out their fused products; as a call of the C library each is a fifth of all time.
   include(CheckCXXSourceRuns)
   set(CMAKE_REQUIRED_FLAGS -mfma)
@@ -31,8 +38,7 @@ if(CUDA_INCLUDE_DIR AND NCCL_INCLUDE_DIR)
   # The command line with --backend cuda on emulated devices, for tests of it.
   add_executable(rehearse-emulated $<TARGET_OBJECTS:rehearse_main>
                  $<TARGET_OBJECTS:rehearse_cuda_commands> tests/emulated_cuda/tool_machine.cpp)
-  target_link_libraries(rehearse-emulated PRIVATE ${mpi_first} rehearse_tools emulated_cuda
-                        CLI11::CLI11)
+  target_link_libraries(rehearse-emulated PRIVATE rehearse_tools emulated_cuda CLI11::CLI11)
   # What the tests load in the place of Nsight, and of CUPTI's library, which finds the machine's
   # clock and work in the program that loads it.
   set(listening -Wl,--export-dynamic-symbol=emulated_cuda_listen

@@ -13,7 +13,7 @@
 #include "tests/equivalence/plain_training.hpp"
 #include "tools/measure/cuda_places.hpp"
 
-namespace rehearse {
+namespace rehearse::equivalence_test {
 namespace {
 
 constexpr std::uint64_t seeds = 20;
@@ -251,4 +251,4 @@ TEST(CudaLossy, LocalSgd) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::equivalence_test

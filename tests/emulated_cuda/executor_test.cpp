@@ -16,7 +16,7 @@
 #include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::executor_test {
 namespace {
 
 std::vector<int> one_each(std::size_t ranks) {
@@ -225,4 +225,4 @@ TEST(CudaExecutor, NcclsOwnCollectives) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::executor_test

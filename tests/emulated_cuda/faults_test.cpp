@@ -9,7 +9,7 @@
 #include "tests/emulated_cuda/machine.hpp"
 #include "tests/support/random_program.hpp"
 
-namespace rehearse {
+namespace rehearse::faults_test {
 namespace {
 
 constexpr std::int64_t bytes = 400;
@@ -95,4 +95,4 @@ TEST(CudaFaults, NothingIsWrongWithoutAFault) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::faults_test

@@ -8,7 +8,7 @@
 #include "sim/base/error.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::fp8_test {
 namespace {
 
 class Fp8 : public OnGpu {
@@ -48,9 +48,9 @@ TEST_F(Fp8, AsTheReference) {
       Floats c(product.m * product.n), plain(c.size());
       gemm_fp8(product, {a, a_format, 0.25F}, {b, b_format, 3.0F}, c);
       gemm_fp8(product, {a, a_format}, {b, b_format}, plain);
-      const Array<std::uint8_t> da{a}, db{b};
-      const Array<float> a_scale{Floats{0.25F}}, b_scale{Floats{3.0F}}, dc{c.size()};
-      const Array<std::byte> workspace{1 << 20};
+      const DeviceArray<std::uint8_t> da{a}, db{b};
+      const DeviceArray<float> a_scale{Floats{0.25F}}, b_scale{Floats{3.0F}}, dc{c.size()};
+      const DeviceArray<std::byte> workspace{1 << 20};
       gemm_fp8(blas.get(), stream, product, {da.data(), a_format, a_scale.data()},
                {db.data(), b_format, b_scale.data()}, dc.data(), workspace);
       // Tensor cores add fp8 products with some 14 bits between promotions to fp32.
@@ -63,8 +63,8 @@ TEST_F(Fp8, AsTheReference) {
 
 TEST_F(Fp8, WhatItDoesNotTakeIsRefused) {
   const BlasHandle blas = make_blas(0);
-  const Array<std::uint8_t> x{1024};
-  const Array<float> y{1024};
+  const DeviceArray<std::uint8_t> x{1024};
+  const DeviceArray<float> y{1024};
   for (const Fp8Product& product : {Fp8Product{8, 16, 16}, Fp8Product{16, 17, 16}})
     EXPECT_THROW(gemm_fp8(blas.get(), stream, product, {x.data()}, {x.data()}, y.data(), {}),
                  DeviceError);
@@ -96,4 +96,4 @@ TEST(Fp8Devices, FromAdaOn) {
 #endif
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::fp8_test

@@ -9,7 +9,7 @@
 #include "tests/equivalence/lossless_rows.hpp"
 #include "tools/measure/cuda_places.hpp"
 
-namespace rehearse {
+namespace rehearse::graphs_test {
 namespace {
 
 TrainingResult train_on(const SmallTraining& training, std::size_t devices, std::uint64_t seed,
@@ -106,4 +106,4 @@ TEST(GraphFaults, AreOneLine) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::graphs_test

@@ -3,7 +3,7 @@
 #include "kernels/math/cuda_kernels.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::making_graphs_test {
 namespace {
 
 /// Streams of two devices and events, to make graphs by hand.
@@ -47,7 +47,7 @@ class MakingGraphs : public testing::Test {
     begin(seed);
     float result = 0;
     {
-      const Array<float> x{std::vector<float>{0}}, one{std::vector<float>{1}}, y{1};
+      const DeviceArray<float> x{std::vector<float>{0}}, one{std::vector<float>{1}}, y{1};
       begin_capture();
       if (!has_edge) fork();
       add_into(streams[0], one, x);
@@ -85,7 +85,7 @@ TEST_F(MakingGraphs, AMissingEdgeShowsUnderSomeSeed) {
 }
 
 TEST_F(MakingGraphs, AForkThatDoesNotComeBack) {
-  const Array<float> x{4};
+  const DeviceArray<float> x{4};
   begin_capture();
   fork();
   scale(streams[1], x, 2.0F, x);
@@ -128,4 +128,4 @@ TEST_F(MakingGraphs, EndingOnAnotherStream) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::making_graphs_test

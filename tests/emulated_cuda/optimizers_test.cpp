@@ -5,7 +5,7 @@
 #include "kernels/math/gradient_norm.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::optimizers_test {
 namespace {
 
 class Optimizers : public OnGpu {};
@@ -25,12 +25,12 @@ struct Layer {
 };
 
 struct DeviceLayer {
-  Array<float> master, gradient, first, second, update;
-  Array<Bf16> bf16;
-  Array<Fp16> fp16;
-  Array<double> scratch;
-  Array<LayerSquares> squares{1};
-  Array<float> ratio{1};
+  DeviceArray<float> master, gradient, first, second, update;
+  DeviceArray<Bf16> bf16;
+  DeviceArray<Fp16> fp16;
+  DeviceArray<double> scratch;
+  DeviceArray<LayerSquares> squares{1};
+  DeviceArray<float> ratio{1};
 
   explicit DeviceLayer(const Layer& layer)
       : master{layer.master},
@@ -101,8 +101,8 @@ void expect_near(const LayerSquares& got, const LayerSquares& wanted) {
 
 TEST_F(Optimizers, SumOfSquares) {
   const Floats x = SeededNumbers{1}.floats(9000);
-  const Array<float> there{x};
-  const Array<double> scratch{norm_scratch_numbers(9000)}, sum{1};
+  const DeviceArray<float> there{x};
+  const DeviceArray<double> scratch{norm_scratch_numbers(9000)}, sum{1};
   sum_of_squares(stream, there, scratch, sum.data());
   EXPECT_NEAR(sum.values()[0], sum_of_squares(x), 1e-9);
 }
@@ -150,4 +150,4 @@ TEST_F(Optimizers, SpinEnds) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::optimizers_test

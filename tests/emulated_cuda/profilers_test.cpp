@@ -12,7 +12,7 @@
 #include "tests/support/shell.hpp"
 #include "tools/measure/cuda_places.hpp"
 
-namespace rehearse {
+namespace rehearse::profilers_test {
 namespace {
 
 constexpr const char* scenario = R"(schema = 1
@@ -156,4 +156,4 @@ TEST(CuptiRecords, AnotherLibraryIsRefused) {
 #endif
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::profilers_test

@@ -8,7 +8,7 @@
 #include "kernels/math/softmax.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::rows_test {
 namespace {
 
 class Rows : public OnGpu {};
@@ -24,7 +24,7 @@ TEST_F(Rows, ColumnSums) {
   for (const RowShape shape : odd_shapes()) {
     const Floats x = numbers.floats(shape.size());
     Floats sums = numbers.floats(shape.width);
-    const Array<float> dx{x}, dsums{sums};
+    const DeviceArray<float> dx{x}, dsums{sums};
     add_column_sums(stream, dx, shape, dsums);
     add_column_sums(x, shape, sums);
     expect_close(dsums.values(), widen(sums), 1e-7);
@@ -38,7 +38,7 @@ TEST_F(Rows, BiasGelu) {
       const Floats x = numbers.floats(shape.size(), -6, 6), bias = numbers.floats(shape.width);
       const Floats dy = numbers.floats(shape.size());
       Floats y(shape.size()), dx(shape.size()), dbias = numbers.floats(shape.width);
-      const Array<float> gx{x}, gbias{bias}, gdy{dy}, gy{y}, gdx{dx}, gdbias{dbias};
+      const DeviceArray<float> gx{x}, gbias{bias}, gdy{dy}, gy{y}, gdx{dx}, gdbias{dbias};
       bias_gelu(x, bias, shape, form, y);
       bias_gelu_backward(dy, x, bias, shape, form, dx, dbias);
       bias_gelu(stream, gx, gbias, shape, form, gy);
@@ -57,7 +57,7 @@ TEST_F(Rows, ReluSiluAndSwiglu) {
   for (const std::size_t n : lengths()) {
     const Floats x = numbers.floats(n, -8, 8), up = numbers.floats(n), dy = numbers.floats(n);
     Floats y(n), dx(n), dup(n);
-    const Array<float> gx{x}, gup{up}, gdy{dy}, gy{n}, gdx{n}, gdup{n};
+    const DeviceArray<float> gx{x}, gup{up}, gdy{dy}, gy{n}, gdx{n}, gdup{n};
     relu(x, y);
     relu(stream, gx, gy);
     EXPECT_EQ(bits(gy.values()), bits(y));
@@ -88,8 +88,9 @@ TEST_F(Rows, LayerNorm) {
     const Floats bias = numbers.floats(shape.width), dy = numbers.floats(shape.size());
     Floats y(shape.size()), mean(shape.rows), rate(shape.rows), dx(shape.size());
     Floats dw = numbers.floats(shape.width), db = dw;
-    const Array<float> gx{x}, gw{weight}, gb{bias}, gdy{dy}, gy{y}, gm{mean}, gr{rate}, gdx{dx};
-    const Array<float> gdw{dw}, gdb{db};
+    const DeviceArray<float> gx{x}, gw{weight}, gb{bias}, gdy{dy}, gy{y}, gm{mean}, gr{rate},
+        gdx{dx};
+    const DeviceArray<float> gdw{dw}, gdb{db};
     layer_norm(x, weight, bias, shape, 1e-5F, y, {mean, rate});
     layer_norm_backward(dy, x, weight, shape, {mean, rate}, dx, dw, db);
     layer_norm(stream, gx, gw, gb, shape, 1e-5F, gy, {gm, gr});
@@ -108,8 +109,8 @@ TEST_F(Rows, LayerNormBackwardInPlace) {
   const RowShape shape{5, 300};
   const Floats x = numbers.floats(shape.size()), weight = numbers.floats(shape.width);
   const Floats dy = numbers.floats(shape.size()), mean(5, 0.1F), rate(5, 0.9F), zeros(300);
-  const Array<float> gx{x}, gw{weight}, gdy{dy}, gm{mean}, gr{rate}, gdx{shape.size()};
-  const Array<float> dw{zeros}, db{zeros}, dw_in_place{zeros}, db_in_place{zeros};
+  const DeviceArray<float> gx{x}, gw{weight}, gdy{dy}, gm{mean}, gr{rate}, gdx{shape.size()};
+  const DeviceArray<float> dw{zeros}, db{zeros}, dw_in_place{zeros}, db_in_place{zeros};
   layer_norm_backward(stream, gdy, gx, gw, shape, {gm, gr}, gdx, dw, db);
   const Floats apart = gdx.values();
   layer_norm_backward(stream, gdy, gx, gw, shape, {gm, gr}, gdy, dw_in_place, db_in_place);
@@ -123,7 +124,7 @@ TEST_F(Rows, RmsNorm) {
     const Floats x = numbers.floats(shape.size()), weight = numbers.floats(shape.width);
     const Floats dy = numbers.floats(shape.size());
     Floats y(shape.size()), rate(shape.rows), dx(shape.size()), dw = numbers.floats(shape.width);
-    const Array<float> gx{x}, gw{weight}, gdy{dy}, gy{y}, gr{rate}, gdx{dx}, gdw{dw};
+    const DeviceArray<float> gx{x}, gw{weight}, gdy{dy}, gy{y}, gr{rate}, gdx{dx}, gdw{dw};
     rms_norm(x, weight, shape, 1e-5F, y, rate);
     rms_norm_backward(dy, x, weight, shape, rate, dx, dw);
     rms_norm(stream, gx, gw, shape, 1e-5F, gy, gr);
@@ -141,7 +142,7 @@ TEST_F(Rows, Softmax) {
     const Floats dy = numbers.floats(shape.size());
     if (shape.rows > 1) std::fill_n(x.begin(), shape.width, -INFINITY);  // all masked
     Floats y(shape.size()), dx(shape.size());
-    const Array<float> gx{x}, gdy{dy}, gy{y}, gdx{dx};
+    const DeviceArray<float> gx{x}, gdy{dy}, gy{y}, gdx{dx};
     softmax(x, shape, y);
     softmax_backward(dy, y, shape, dx);
     softmax(stream, gx, shape, gy);
@@ -155,7 +156,7 @@ TEST_F(Rows, SoftmaxHandsANanOn) {
   for (const std::size_t at : {0, 100, 299}) {
     Floats x(300, -INFINITY);
     x[at] = NAN;
-    const Array<float> gx{x};
+    const DeviceArray<float> gx{x};
     softmax(stream, gx, {1, 300}, gx);
     for (const float value : gx.values()) ASSERT_TRUE(std::isnan(value));
   }
@@ -171,9 +172,9 @@ TEST_F(Rows, CrossEntropy) {
       target =
           numbers.below(4) == 0 ? ignored_token : static_cast<Token>(numbers.below(shape.width));
     Floats losses(shape.rows), gradient(shape.size());
-    const Array<float> glogits{logits}, glosses{losses}, ggradient{gradient};
-    const Array<Token> gtargets{targets};
-    const Array<LossSum> gtotal{1};
+    const DeviceArray<float> glogits{logits}, glosses{losses}, ggradient{gradient};
+    const DeviceArray<Token> gtargets{targets};
+    const DeviceArray<LossSum> gtotal{1};
     const LossSum total = cross_entropy(logits, targets, shape, losses);
     cross_entropy_backward(logits, targets, shape, 0.125F, gradient);
     cross_entropy(stream, glogits, gtargets, shape, glosses, gtotal.data());
@@ -196,8 +197,8 @@ TEST_F(Rows, Embedding) {
       const std::size_t size = positions * table_shape.width;
       const Floats dy = numbers.floats(size);
       Floats y(size), gradient = numbers.floats(table_shape.size());
-      const Array<float> gtable{table}, gdy{dy}, gy{size}, ggradient{gradient};
-      const Array<Token> gtokens{tokens};
+      const DeviceArray<float> gtable{table}, gdy{dy}, gy{size}, ggradient{gradient};
+      const DeviceArray<Token> gtokens{tokens};
       embedding(table, table_shape, tokens, y);
       embedding_backward(dy, tokens, gradient, table_shape);
       embedding(stream, gtable, table_shape, gtokens, gy);
@@ -209,4 +210,4 @@ TEST_F(Rows, Embedding) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::rows_test

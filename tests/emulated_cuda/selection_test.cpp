@@ -6,7 +6,7 @@
 #include "kernels/math/top_k.hpp"
 #include "tests/emulated_cuda/arrays.hpp"
 
-namespace rehearse {
+namespace rehearse::selection_test {
 namespace {
 
 using Indices = std::vector<std::uint32_t>;
@@ -14,8 +14,8 @@ using Indices = std::vector<std::uint32_t>;
 class Selection : public OnGpu {
  protected:
   Indices selected(const Floats& values, float threshold, std::size_t limit) {
-    const Array<float> there{values}, gthreshold{Floats{threshold}};
-    const Array<std::uint32_t> scratch{top_k_scratch_words(values.size())}, indices{limit},
+    const DeviceArray<float> there{values}, gthreshold{Floats{threshold}};
+    const DeviceArray<std::uint32_t> scratch{top_k_scratch_words(values.size())}, indices{limit},
         found{1};
     select_above(stream, there, gthreshold.data(), scratch, indices, found.data());
     Indices result = indices.values();
@@ -39,8 +39,8 @@ TEST_F(Selection, ExactThresholdAndTopK) {
     for (const std::size_t k : {std::size_t{1}, n / 7 + 1, n / 2 + 1, n}) {
       if (k > n) continue;
       const Floats values = hard_values(n, n + k);
-      const Array<float> there{values}, threshold{1};
-      const Array<std::uint32_t> scratch{top_k_scratch_words(n)};
+      const DeviceArray<float> there{values}, threshold{1};
+      const DeviceArray<std::uint32_t> scratch{top_k_scratch_words(n)};
       exact_threshold(stream, there, k, scratch, threshold.data());
       const float got = threshold.values()[0];
       EXPECT_EQ(got, exact_threshold(values, k));
@@ -61,8 +61,8 @@ TEST_F(Selection, AThresholdThatLetsTooManyOrTooFewThrough) {
 TEST_F(Selection, TheSampleIsTheSame) {
   const Floats values = SeededNumbers{3}.floats(5003);
   const RandomWords words{.seed = 5, .stream = 6};
-  const Array<float> there{values}, sample{97}, threshold{1};
-  const Array<std::uint32_t> scratch{top_k_scratch_words(97)};
+  const DeviceArray<float> there{values}, sample{97}, threshold{1};
+  const DeviceArray<std::uint32_t> scratch{top_k_scratch_words(97)};
   sampled_threshold(stream, there, 50, words, sample, scratch, threshold.data());
   EXPECT_EQ(threshold.values()[0], sampled_threshold(values, 50, 97, words));
 }
@@ -72,13 +72,13 @@ TEST_F(Selection, SparseVectorsAndCompression) {
   for (const std::size_t n : {1, 40, 3000}) {
     Floats u = numbers.floats(n), v = numbers.floats(n);
     const Floats g = numbers.floats(n);
-    const Array<float> gu{u}, gv{v}, gg{g};
+    const DeviceArray<float> gu{u}, gv{v}, gg{g};
     correct_momentum(g, 0.9F, {u, v});
     correct_momentum(stream, gg, 0.9F, {gu, gv});
     const Indices indices = top_k(v, n / 3 + 1);
     Floats taken(indices.size()), target = numbers.floats(n), gathered(indices.size());
-    const Array<std::uint32_t> gindices{indices};
-    const Array<float> gtaken{taken}, gtarget{target}, ggathered{gathered};
+    const DeviceArray<std::uint32_t> gindices{indices};
+    const DeviceArray<float> gtaken{taken}, gtarget{target}, ggathered{gathered};
     take_out({u, v}, indices, taken);
     take_out(stream, {gu, gv}, gindices, gtaken);
     sparse_scatter_add(taken, indices, target);
@@ -103,9 +103,9 @@ TEST_F(Selection, EightBitCodes) {
     std::vector<std::int8_t> codes(n);
     std::vector<std::int32_t> sums(n, 1000);
     Floats back(n);
-    const Array<float> gx{x}, gscale{1}, gback{n};
-    const Array<std::int8_t> gcodes{n};
-    const Array<std::int32_t> gsums{sums};
+    const DeviceArray<float> gx{x}, gscale{1}, gback{n};
+    const DeviceArray<std::int8_t> gcodes{n};
+    const DeviceArray<std::int32_t> gsums{sums};
     quantize(x, scale, codes);
     int8_scale(stream, gx, gscale.data());
     quantize(stream, gx, gscale.data(), gcodes);
@@ -130,8 +130,8 @@ void expect_found(cudaStream_t stream, Number one, Number infinity, Number nan) 
         for (const Number bad : {one, infinity, nan}) {
           std::vector<Number> x(n, one);
           x[at] = bad;
-          const Array<Number> there{x, shift};
-          const Array<std::uint32_t> flag{Indices{0}};
+          const DeviceArray<Number> there{x, shift};
+          const DeviceArray<std::uint32_t> flag{Indices{0}};
           find_not_finite(stream, std::span<const Number>{there.span()}, flag.data());
           EXPECT_EQ(flag.values()[0] == 0, all_finite(std::span<const Number>{x}));
         }
@@ -145,4 +145,4 @@ TEST_F(Selection, NotFinite) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::selection_test

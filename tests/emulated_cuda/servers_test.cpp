@@ -11,7 +11,7 @@
 #include "tests/equivalence/server_cases.hpp"
 #include "tools/measure/cuda_places.hpp"
 
-namespace rehearse {
+namespace rehearse::servers_test {
 namespace {
 
 constexpr std::uint64_t seeds = 20;
@@ -150,4 +150,4 @@ TEST(GpuQueues, AFaultIsOneLine) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::servers_test

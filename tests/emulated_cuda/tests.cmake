@@ -32,16 +32,18 @@ endif()
 if(TARGET rehearse-emulated AND Python3_FOUND AND NOT REHEARSE_SANITIZE)
   add_test(NAME gpu_day COMMAND Python3::Interpreter
            ${PROJECT_SOURCE_DIR}/tests/emulated_cuda/gpu_day_test.py ${PROJECT_BINARY_DIR})
-  set_tests_properties(gpu_day PROPERTIES LABELS emulated_cuda TIMEOUT 1200
+  set_tests_properties(gpu_day PROPERTIES LABELS emulated_cuda TIMEOUT 1200 COST 160
                        ENVIRONMENT "${as_root}")
 endif()
 
 # The same tests of kernels on a real GPU, linked with the real libraries; skipped without one.
 if(TARGET rehearse_cuda)
-  add_executable(gpu_tests tests/emulated_cuda/gpu_main.cpp)
-  foreach(kernels elementwise rows attention selection optimizers fp8)
-    target_sources(gpu_tests PRIVATE tests/emulated_cuda/${kernels}_test.cpp)
-  endforeach()
+  set(kernel_tests elementwise rows attention selection optimizers fp8)
+  list(TRANSFORM kernel_tests
+       REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tests/emulated_cuda/\\1_test.cpp")
+  compiled_together(kernel_tests gpu_tests)
+  add_executable(gpu_tests tests/emulated_cuda/gpu_main.cpp ${kernel_tests})
+  target_compile_options(gpu_tests PRIVATE ${quick_to_compile})
   target_include_directories(gpu_tests SYSTEM PRIVATE ${CUDA_INCLUDE_DIR})
   target_link_libraries(gpu_tests PRIVATE rehearse_cuda rehearse_kernels GTest::gtest)
   add_test(NAME gpu COMMAND gpu_tests)

@@ -8,7 +8,7 @@
 #include "tests/support/places.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::tools_test {
 namespace {
 
 constexpr const char* scenario = R"(schema = 1
@@ -227,4 +227,4 @@ TEST_F(CudaCommands, WithoutADeviceNothingRuns) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::tools_test

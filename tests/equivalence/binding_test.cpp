@@ -7,7 +7,7 @@
 #include "strategies/binding/checkpoint.hpp"
 #include "tests/equivalence/trainings.hpp"
 
-namespace rehearse {
+namespace rehearse::binding_test {
 namespace {
 
 SmallTraining hybrid() {
@@ -181,4 +181,4 @@ TEST(Checkpoint, RefusesWhatIsNotItsOwn) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::binding_test

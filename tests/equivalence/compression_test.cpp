@@ -7,7 +7,7 @@
 #include "kernels/math/number_formats.hpp"
 #include "tests/equivalence/plain_training.hpp"
 
-namespace rehearse {
+namespace rehearse::compression_test {
 namespace {
 
 constexpr std::size_t ranks = 4, batch = 8;
@@ -223,4 +223,4 @@ TEST(CompressedGradients, Learn) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::compression_test

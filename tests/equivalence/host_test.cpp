@@ -6,7 +6,7 @@
 #include "tests/equivalence/lossless_rows.hpp"
 #include "tests/equivalence/training_cases.hpp"
 
-namespace rehearse {
+namespace rehearse::host_test {
 namespace {
 
 class HostTraining : public testing::TestWithParam<TrainingCase> {};
@@ -58,4 +58,4 @@ INSTANTIATE_TEST_SUITE_P(Lossless, HostTraining, testing::ValuesIn(lossless_case
                          [](const auto& which) { return which.param.name; });
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::host_test

@@ -7,7 +7,7 @@
 
 #include "tests/equivalence/plain_training.hpp"
 
-namespace rehearse {
+namespace rehearse::local_sgd_test {
 namespace {
 
 struct Case {
@@ -114,4 +114,4 @@ TEST(LocalTraining, Learns) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::local_sgd_test

@@ -8,7 +8,7 @@
 #include "tests/equivalence/lossless_rows.hpp"
 #include "tests/equivalence/plain_mixed.hpp"
 
-namespace rehearse {
+namespace rehearse::mixed_precision_test {
 namespace {
 
 // 2^22 / 8 is far beyond fp16: the first steps are skipped. After four good ones it doubles.
@@ -282,4 +282,4 @@ TEST(MixedPrecisionTraining, Learns) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::mixed_precision_test

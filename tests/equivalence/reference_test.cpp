@@ -4,7 +4,7 @@
 
 #include "tests/equivalence/plain_training.hpp"
 
-namespace rehearse {
+namespace rehearse::reference_test {
 namespace {
 
 struct Case {
@@ -69,4 +69,4 @@ TEST(OneDeviceLearns, TheSyntheticTasks) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::reference_test

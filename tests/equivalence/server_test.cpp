@@ -8,7 +8,7 @@
 #include "kernels/host/host_executor.hpp"
 #include "tests/equivalence/server_cases.hpp"
 
-namespace rehearse {
+namespace rehearse::server_test {
 namespace {
 
 ServerResult run(const SmallTraining& training, const BoundServers& servers, std::size_t runs) {
@@ -112,4 +112,4 @@ TEST(ServerTraining, AMissingEdgeIsFound) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::server_test

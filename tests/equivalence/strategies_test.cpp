@@ -9,7 +9,7 @@
 
 #include "tests/equivalence/lossless_rows.hpp"
 
-namespace rehearse {
+namespace rehearse::strategies_test {
 namespace {
 
 // What one device leaves.
@@ -114,4 +114,4 @@ TEST_P(Equivalence, EveryKernelHasItsOperands) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::strategies_test

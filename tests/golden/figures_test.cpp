@@ -20,7 +20,7 @@
 #include "tools/report/topology_figure.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::figures_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -122,4 +122,4 @@ TEST(Figures, CurvesAndScatter) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::figures_test

@@ -7,13 +7,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/lesson_names.hpp"
 #include "tests/support/places.hpp"
 #include "tools/teach/teach_show.hpp"
 
-namespace rehearse {
-
-inline void PrintTo(const Lesson& lesson, std::ostream* out) { *out << lesson.name; }
-
+namespace rehearse::lessons_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -49,4 +47,4 @@ INSTANTIATE_TEST_SUITE_P(All, LessonText, testing::ValuesIn(all_lessons()),
                          });
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::lessons_test

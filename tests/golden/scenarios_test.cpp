@@ -11,7 +11,7 @@
 #include "tests/support/places.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::scenarios_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -78,4 +78,4 @@ TEST(Scenarios, AreADozenAtLeastAndEachIsInTheReadme) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::scenarios_test

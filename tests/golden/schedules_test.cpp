@@ -10,7 +10,7 @@
 #include "tests/support/places.hpp"
 #include "topology/files/text_file.hpp"
 
-namespace rehearse {
+namespace rehearse::schedules_test {
 namespace {
 
 struct Golden {
@@ -67,4 +67,4 @@ TEST(PyTorchsSchedules, HoldZbH1) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::schedules_test

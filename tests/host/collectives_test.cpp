@@ -13,7 +13,7 @@
 #include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::collectives_test {
 namespace {
 
 struct Case {
@@ -187,4 +187,4 @@ TEST(WrongNumbers, AreFoundInProgramsWrittenByHand) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::collectives_test

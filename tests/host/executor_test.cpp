@@ -16,7 +16,7 @@
 #include "tests/support/random_slices.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::executor_test {
 namespace {
 
 constexpr std::size_t ranks = 4;
@@ -202,4 +202,4 @@ TEST(HostExecutor, StopsWhenAsked) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::executor_test

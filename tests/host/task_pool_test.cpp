@@ -6,7 +6,7 @@
 
 #include <thread>
 
-namespace rehearse {
+namespace rehearse::task_pool_test {
 namespace {
 
 using Kind = TaskPool::Wish::Kind;
@@ -107,4 +107,4 @@ TEST(TaskPool, RestsUntilTheTime) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::task_pool_test

@@ -11,7 +11,7 @@
 #include "tests/support/own_folder.hpp"
 #include "tools/measure/host_calibrator.hpp"
 
-namespace rehearse {
+namespace rehearse::calibrator_test {
 namespace {
 
 constexpr const char* scenario = R"(schema = 1
@@ -169,4 +169,4 @@ TEST_F(HostCalibrators, ProfilesKnowEveryKernelOfTheStep) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::calibrator_test

@@ -5,7 +5,7 @@
 #include "tests/support/own_folder.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::commands_test {
 namespace {
 
 constexpr const char* scenario = R"(schema = 1
@@ -201,4 +201,4 @@ TEST_F(HostCommands, MistakesAreOneLine) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::commands_test

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace rehearse {
+namespace rehearse::comparison_test {
 namespace {
 
 //  predicted   compute  [0 ........ 10]              measured   [0 ............. 14]
@@ -54,4 +54,4 @@ TEST(Comparison, CountsWhatIsBesideOnce) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::comparison_test

@@ -13,7 +13,7 @@
 #include "tools/measure/line_fit.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::fits_test {
 namespace {
 
 TEST(LineFit, FindsTheLineDespiteAnOutlier) {
@@ -124,4 +124,4 @@ TEST(CalibrateFromLogs, FindsHowMuchSlowerTheLinksAre) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::fits_test

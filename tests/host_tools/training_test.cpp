@@ -4,7 +4,7 @@
 #include "tests/support/own_folder.hpp"
 #include "tests/support/shell.hpp"
 
-namespace rehearse {
+namespace rehearse::training_test {
 namespace {
 
 constexpr const char* llama = R"(schema = 1
@@ -167,4 +167,4 @@ TEST_F(HostTrainings, RefuseWhatIsNotTheirs) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::training_test

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::activation_test {
 namespace {
 
 double gelu(double x, GeluForm form) {
@@ -133,4 +133,4 @@ TEST(Activation, SwigluForwardAndBackward) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::activation_test

@@ -7,7 +7,7 @@
 
 #include "kernels/math/philox.hpp"
 
-namespace rehearse {
+namespace rehearse::attention_parts_test {
 namespace {
 
 std::vector<float> draws(std::size_t count, std::uint64_t stream) {
@@ -51,4 +51,4 @@ TEST(AttentionInParts, IsAttention) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::attention_parts_test

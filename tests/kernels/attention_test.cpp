@@ -6,7 +6,7 @@
 #include "kernels/math/softmax.hpp"
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::attention_test {
 namespace {
 
 Doubles attention_plain(const AttentionShape& s, const Doubles& q, const Doubles& k,
@@ -162,4 +162,4 @@ TEST(Attention, HeadsMustShareKeysEvenly) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::attention_test

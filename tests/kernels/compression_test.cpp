@@ -9,7 +9,7 @@
 #include "kernels/math/top_k.hpp"
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::compression_test {
 namespace {
 
 using Indices = std::vector<std::uint32_t>;
@@ -202,4 +202,4 @@ TEST(GradientNorm, SquaresAndClipping) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::compression_test

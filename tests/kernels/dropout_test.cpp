@@ -6,7 +6,7 @@
 #include "kernels/math/elementwise.hpp"
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::dropout_test {
 namespace {
 
 // Random123 1.14, tests/kat_vectors, "philox4x32 10".
@@ -119,4 +119,4 @@ TEST(Dropout, ClearsEvenWhatIsNotANumber) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::dropout_test

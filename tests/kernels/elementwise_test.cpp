@@ -3,7 +3,7 @@
 
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::elementwise_test {
 namespace {
 
 TEST(Elementwise, IsPlainFloatArithmetic) {
@@ -100,4 +100,4 @@ TEST(Rows, ColumnSumsAreAddedInFp64) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::elementwise_test

@@ -3,7 +3,7 @@
 
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::embedding_test {
 namespace {
 
 std::vector<Token> random_tokens(SeededNumbers& numbers, std::size_t count,
@@ -65,4 +65,4 @@ TEST(Embedding, ATokenOutsideIsOurMistake) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::embedding_test

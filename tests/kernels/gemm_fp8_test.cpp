@@ -6,7 +6,7 @@
 #include "kernels/math/number_formats.hpp"
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::gemm_fp8_test {
 namespace {
 
 // One by one: x · 1 is x, whatever the pattern, times both scales.
@@ -41,4 +41,4 @@ TEST(GemmFp8, RowsByRows) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::gemm_fp8_test

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::gemm_test {
 namespace {
 
 struct Sizes {
@@ -143,4 +143,4 @@ TEST(Gemm, SpansMustHoldTheMatrices) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::gemm_test

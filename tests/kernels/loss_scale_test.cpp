@@ -5,7 +5,7 @@
 
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::loss_scale_test {
 namespace {
 
 TEST(LossScale, SeesEveryNumberThatIsNotFinite) {
@@ -68,4 +68,4 @@ TEST(LossScale, SavesGradientsThatFp16Loses) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::loss_scale_test

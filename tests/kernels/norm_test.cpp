@@ -3,7 +3,7 @@
 
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::norm_test {
 namespace {
 
 constexpr float epsilon = 1e-5F;
@@ -135,4 +135,4 @@ TEST(Norms, RowsDoNotKnowOfEachOther) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::norm_test

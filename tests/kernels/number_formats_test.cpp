@@ -5,7 +5,7 @@
 
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::number_formats_test {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -201,4 +201,4 @@ TEST(NumberFormats, LengthsMustAgree) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::number_formats_test

@@ -4,7 +4,7 @@
 #include "kernels/math/layerwise.hpp"
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::optimizers_test {
 namespace {
 
 constexpr std::size_t steps = 30;
@@ -201,4 +201,4 @@ TEST(Optimizers, ShardsGiveTheSameBits) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::optimizers_test

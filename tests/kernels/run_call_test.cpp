@@ -10,7 +10,7 @@
 #include "kernels/math/number_formats.hpp"
 #include "sim/program/kernel_list.hpp"
 
-namespace rehearse {
+namespace rehearse::run_call_test {
 namespace {
 
 template <class... Numbers>
@@ -107,4 +107,4 @@ TEST(Relu, CutsBelowZeroAndHandsOnNan) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::run_call_test

@@ -7,7 +7,7 @@
 #include "kernels/math/cross_entropy.hpp"
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::softmax_test {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -127,4 +127,4 @@ TEST(CrossEntropy, ATargetOutsideIsOurMistake) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::softmax_test

@@ -8,7 +8,7 @@
 #include "kernels/math/optimizers.hpp"
 #include "tests/kernels/numbers.hpp"
 
-namespace rehearse {
+namespace rehearse::training_test {
 namespace {
 
 constexpr std::size_t vocabulary = 7, width = 6, hidden = 5, tokens = 9;
@@ -130,4 +130,4 @@ TEST(Training, LearnsAndLeavesTheSameBits) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::training_test

@@ -12,7 +12,7 @@
 #include "kernels/math/philox.hpp"
 #include "kernels/math/positions.hpp"
 
-namespace rehearse {
+namespace rehearse::vocabulary_loss_test {
 namespace {
 
 std::vector<float> draws(std::size_t count, std::uint64_t stream) {
@@ -100,4 +100,4 @@ TEST(Rotation, TurnsByTheDistance) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::vocabulary_loss_test

@@ -9,7 +9,7 @@
 #include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::bounds_test {
 namespace {
 
 // Checks every algorithm and returns the best time over the bound.
@@ -75,4 +75,4 @@ TEST(Bounds, AreReachedOnASwitch) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::bounds_test

@@ -9,7 +9,7 @@
 #include "tests/support/collectives.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::chooser_test {
 namespace {
 
 struct Found {
@@ -118,4 +118,4 @@ TEST(Chooser, KnowsTheBestWithoutSimulatingAll) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::chooser_test

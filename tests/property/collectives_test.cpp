@@ -8,7 +8,7 @@
 #include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::collectives_test {
 namespace {
 
 std::int64_t element_of(std::size_t rank, std::size_t i) {
@@ -215,4 +215,4 @@ TEST(Folding, RolesDoNotGrowWithRanks) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::collectives_test

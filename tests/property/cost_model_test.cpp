@@ -10,7 +10,7 @@
 #include "topology/formats/catalog.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::cost_model_test {
 namespace {
 
 std::vector<Accelerator> devices() {
@@ -89,4 +89,4 @@ TEST(CostModel, OneDeepProductIsLimitedByItsParts) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::cost_model_test

@@ -11,7 +11,7 @@
 #include "sim/engine/paths.hpp"
 #include "tests/support/random_program.hpp"
 
-namespace rehearse {
+namespace rehearse::engine_test {
 namespace {
 
 struct Case {
@@ -169,4 +169,4 @@ TEST_P(EngineProperty, TheSameProgramGivesTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(Seeds, EngineProperty, testing::Range<std::uint64_t>(0, 5));
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::engine_test

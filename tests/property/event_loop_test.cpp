@@ -11,7 +11,7 @@
 #include "tests/support/random_program.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::event_loop_test {
 namespace {
 
 /// Three more ranks around a switch of their own.
@@ -122,4 +122,4 @@ TEST(EventLoop, AgreesWithProgramOrderOnCollectives) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::event_loop_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/random_program.hpp"
 
-namespace rehearse {
+namespace rehearse::event_queue_test {
 namespace {
 
 using Queue = EventQueue<std::uint32_t>;
@@ -108,4 +108,4 @@ TEST(EventQueue, RefusesThePast) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::event_queue_test

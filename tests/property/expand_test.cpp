@@ -10,7 +10,7 @@
 #include "topology/formats/cluster.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::expand_test {
 namespace {
 
 constexpr Bytes element{4};
@@ -136,4 +136,4 @@ TEST(Expand, TakesAsLongAsTheCollectiveAlone) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::expand_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/random_program.hpp"
 
-namespace rehearse {
+namespace rehearse::flow_test {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -260,4 +260,4 @@ TEST(MaxMin, AFlowOfWeightKIsKFlows) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::flow_test

@@ -7,7 +7,7 @@
 #include "tests/support/random_program.hpp"
 #include "tests/support/servers.hpp"
 
-namespace rehearse {
+namespace rehearse::parameter_server_test {
 namespace {
 
 struct Case {
@@ -84,4 +84,4 @@ TEST(ParameterServerProperty, StalenessIsWithinItsBoundAndCountsEveryPush) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::parameter_server_test

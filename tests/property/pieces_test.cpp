@@ -5,7 +5,7 @@
 
 #include "strategies/layers/tensor_parallel.hpp"
 
-namespace rehearse {
+namespace rehearse::pieces_test {
 namespace {
 
 class Draw {
@@ -122,4 +122,4 @@ TEST(Pieces, HoldTogetherForAnyModelAndCut) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::pieces_test

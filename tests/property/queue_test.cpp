@@ -10,7 +10,7 @@
 #include "sim/engine/paths.hpp"
 #include "tests/support/random_program.hpp"
 
-namespace rehearse {
+namespace rehearse::queue_test {
 namespace {
 
 struct Request {
@@ -85,4 +85,4 @@ TEST(QueueProperty, IsWorkConservingAndFirstComeFirstServed) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::queue_test

@@ -12,7 +12,7 @@
 #include "sim/scenario/scenario_setting.hpp"
 #include "tests/support/places.hpp"
 
-namespace rehearse {
+namespace rehearse::scenario_test {
 namespace {
 
 class Draw {
@@ -147,4 +147,4 @@ TEST(RandomScenarios, TakeSettingsAsFilesTakeLines) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::scenario_test

@@ -10,7 +10,7 @@
 #include "strategies/predict/predictor.hpp"
 #include "tests/support/training_jobs.hpp"
 
-namespace rehearse {
+namespace rehearse::traffic_count_test {
 namespace {
 
 std::vector<double> carried(const Program& program, Routing& routing) {
@@ -88,4 +88,4 @@ TEST(TrafficCount, IsOnlyMadeWhenAsked) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::traffic_count_test

@@ -12,7 +12,7 @@
 #include "tests/support/training_jobs.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::training_folding_test {
 namespace {
 
 /// What a rank did and when, as one number: its ops, in the order of their beginning.
@@ -362,4 +362,4 @@ TEST_F(RandomStrategies, WithAnyMethodFoldedOrNotQuickOrNot) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::training_folding_test

@@ -6,7 +6,7 @@
 #include "sim/program/stream_table.hpp"
 #include "tests/support/random_slices.hpp"
 
-namespace rehearse {
+namespace rehearse::verify_test {
 namespace {
 
 bool is_posted(const Program& program, std::size_t i) {
@@ -156,4 +156,4 @@ TEST(VerifyProperty, EveryEdgeThatAConflictNeedsIsMissed) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::verify_test

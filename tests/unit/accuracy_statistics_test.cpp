@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rehearse {
+namespace rehearse::accuracy_statistics_test {
 namespace {
 
 using Values = std::vector<double>;
@@ -45,4 +45,4 @@ TEST(AccuracyStatistics, SpearmanWithTiesIsPearsonsOfTheRanks) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::accuracy_statistics_test

@@ -14,7 +14,7 @@
 #include "topology/formats/io_graph.hpp"
 #include "topology/formats/io_toml.hpp"
 
-namespace rehearse {
+namespace rehearse::calibration_test {
 namespace {
 
 std::string seed() {
@@ -169,4 +169,4 @@ TEST(Calibration, IsNamedInReports) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::calibration_test

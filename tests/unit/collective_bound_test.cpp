@@ -6,7 +6,7 @@
 #include "sim/base/error.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::collective_bound_test {
 namespace {
 
 constexpr double rate = 1e10;
@@ -130,4 +130,4 @@ TEST(CollectiveBound, RefusesAnAnswerTooFastAndSaysWhy) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::collective_bound_test

@@ -6,7 +6,7 @@
 #include "sim/base/error.hpp"
 #include "sim/engine/shaped_roofline.hpp"
 
-namespace rehearse {
+namespace rehearse::cost_model_test {
 namespace {
 
 // 10 units of 2 TFLOPS each; a 100x100 tile takes 10 ns for each step of k.
@@ -151,4 +151,4 @@ TEST(Roofline, SaysWhatADeviceLacks) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::cost_model_test

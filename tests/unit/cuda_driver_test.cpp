@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rehearse {
+namespace rehearse::cuda_driver_test {
 namespace {
 
 TEST(Doctor, WithoutADriverSaysSoAndWhatWorksAllTheSame) {
@@ -73,4 +73,4 @@ TEST(Doctor, AnOldDriverIsNamed) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::cuda_driver_test

@@ -7,7 +7,7 @@
 
 #include "tools/report/svg.hpp"
 
-namespace rehearse {
+namespace rehearse::escape_test {
 namespace {
 
 TEST(Escape, MarkupIsText) {
@@ -65,4 +65,4 @@ TEST(Svg, TextIsCutByCharacters) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::escape_test

@@ -11,7 +11,7 @@
 #include "tools/cli/engine.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::explain_test {
 namespace {
 
 // Ranks 0 and 1 send to rank 2 at once and share its link; then rank 2 computes three times.
@@ -132,4 +132,4 @@ TEST(Engine, IsChosenByName) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::explain_test

@@ -17,7 +17,7 @@
 #include "tools/report/topology_plan.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::figures_test {
 namespace {
 
 StepPredictor::Answer step_of(std::size_t stages, std::size_t microbatches) {
@@ -146,4 +146,4 @@ TEST(HtmlPage, EverythingIsEscaped) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::figures_test

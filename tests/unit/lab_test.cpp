@@ -7,7 +7,7 @@
 #include "tools/teach/teach_runs.hpp"
 #include "tools/teach/teach_sheet.hpp"
 
-namespace rehearse {
+namespace rehearse::lab_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -90,4 +90,4 @@ TEST(LabAnswer, TellsMistakesInTheCommandLinesWords) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::lab_test

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-namespace rehearse {
+namespace rehearse::lanes_test {
 namespace {
 
 Time ns(std::int64_t count) { return count * 1_ns; }
@@ -120,4 +120,4 @@ TEST(Lanes, AMillionBoxesMakeASmallPicture) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::lanes_test

@@ -6,13 +6,11 @@
 #include <cmath>
 
 #include "sim/base/error.hpp"
+#include "tests/support/lesson_names.hpp"
 #include "tools/teach/teach_numbers.hpp"
 #include "tools/teach/teach_sheet.hpp"
 
-namespace rehearse {
-
-inline void PrintTo(const Lesson& lesson, std::ostream* out) { *out << lesson.name; }
-
+namespace rehearse::lesson_numbers_test {
 namespace {
 
 std::vector<double> values_of(const std::vector<SaidNumber>& numbers) {
@@ -107,4 +105,4 @@ INSTANTIATE_TEST_SUITE_P(All, SaidNumbers, testing::ValuesIn(all_lessons()),
                          });
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::lesson_numbers_test

@@ -8,13 +8,11 @@
 #include <set>
 
 #include "sim/base/error.hpp"
+#include "tests/support/lesson_names.hpp"
 #include "tools/teach/teach_formula.hpp"
 #include "tools/teach/teach_sheet.hpp"
 
-namespace rehearse {
-
-inline void PrintTo(const Lesson& lesson, std::ostream* out) { *out << lesson.name; }
-
+namespace rehearse::lessons_test {
 namespace {
 
 std::string problem_of(const std::function<void()>& work) {
@@ -238,4 +236,4 @@ TEST(LessonGrade, SaysHowFarOffAGuessIs) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::lessons_test

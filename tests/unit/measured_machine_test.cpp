@@ -6,7 +6,7 @@
 
 #include "sim/base/error.hpp"
 
-namespace rehearse {
+namespace rehearse::measured_machine_test {
 namespace {
 
 MeasuredHardware hardware(std::string gpu, std::string intra, std::size_t nodes, std::size_t gpus) {
@@ -116,4 +116,4 @@ TEST(MeasuredMachine, SaysWhyThereIsNone) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::measured_machine_test

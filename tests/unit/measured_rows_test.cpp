@@ -6,7 +6,7 @@
 #include "sim/base/error.hpp"
 #include "tools/accuracy/measured_csv.hpp"
 
-namespace rehearse {
+namespace rehearse::measured_rows_test {
 namespace {
 
 constexpr const char* header =
@@ -95,4 +95,4 @@ TEST(MeasuredRows, TellsEachMistakeAtItsLine) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::measured_rows_test

@@ -5,7 +5,7 @@
 
 #include "tools/accuracy/measured_rows.hpp"
 
-namespace rehearse {
+namespace rehearse::measured_scenario_test {
 namespace {
 
 TrainingMeasured llama_13b(std::size_t pp) {
@@ -60,4 +60,4 @@ TEST(MeasuredScenario, JobsMayHaveWaitedForEveryKernel) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::measured_scenario_test

@@ -7,7 +7,7 @@
 #include "tests/support/collectives.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::nccl_choice_test {
 namespace {
 
 constexpr CollectiveKind all_reduce = CollectiveKind::all_reduce;
@@ -86,4 +86,4 @@ TEST(NcclChoice, LeavesOutWhatTheLibraryLacks) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::nccl_choice_test

@@ -10,7 +10,7 @@
 
 #include "sim/base/error.hpp"
 
-namespace rehearse {
+namespace rehearse::output_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -113,4 +113,4 @@ TEST_F(OutputFileTest, AFullDiskIsToldAndADeviceStaysADevice) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::output_file_test

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace rehearse {
+namespace rehearse::palette_test {
 namespace {
 
 TEST(Palette, ContrastIsThatOfWcag) {
@@ -45,4 +45,4 @@ TEST(Palette, ColoursAreThoseThatPeopleKnow) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::palette_test

@@ -10,7 +10,7 @@
 #include "sim/engine/fast_simulator.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::physics_test {
 namespace {
 
 // Three ranks on a switch of 10 GB/s and 1 us a hop; 1 MB from 0 to 1, then on to 2, then compute.
@@ -220,4 +220,4 @@ TEST(Physics, RefusesOverlapAndOvertakingOnAQueue) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::physics_test

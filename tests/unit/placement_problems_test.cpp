@@ -4,7 +4,7 @@
 #include "sim/base/error.hpp"
 #include "strategies/placement/placement.hpp"
 
-namespace rehearse {
+namespace rehearse::placement_problems_test {
 namespace {
 
 std::vector<std::string> messages(const std::vector<KeyProblem>& problems) {
@@ -118,4 +118,4 @@ TEST(ModelProblems, SayTheArithmetic) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::placement_problems_test

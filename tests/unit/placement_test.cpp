@@ -10,7 +10,7 @@
 
 #include "sim/base/error.hpp"
 
-namespace rehearse {
+namespace rehearse::placement_test {
 namespace {
 
 using Group = std::vector<std::size_t>;
@@ -241,4 +241,4 @@ TEST(Placement, EndsOfThePipeline) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::placement_test

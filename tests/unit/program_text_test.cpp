@@ -10,7 +10,7 @@
 #include "sim/program/verify.hpp"
 #include "tests/support/random_slices.hpp"
 
-namespace rehearse {
+namespace rehearse::program_text_test {
 namespace {
 
 constexpr std::string_view example = R"(rehearse program 1
@@ -218,4 +218,4 @@ TEST(ProgramText, SumsThatWouldOverflowAreRefused) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::program_text_test

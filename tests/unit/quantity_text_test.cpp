@@ -7,7 +7,7 @@
 
 #include "sim/base/error.hpp"
 
-namespace rehearse {
+namespace rehearse::quantity_text_test {
 namespace {
 
 template <class Parse>
@@ -93,4 +93,4 @@ TEST(QuantityText, RoundTripsExactly) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::quantity_text_test

@@ -7,7 +7,7 @@
 #include "sim/scenario/scenario_file.hpp"
 #include "tests/support/scenario_samples.hpp"
 
-namespace rehearse {
+namespace rehearse::scenario_setting_test {
 namespace {
 
 std::string error_of(const std::string& text) {
@@ -151,4 +151,4 @@ TEST(Amount, ReadsAndWritesThousands) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::scenario_setting_test

@@ -14,7 +14,7 @@
 #include "tests/support/places.hpp"
 #include "tests/support/scenario_samples.hpp"
 
-namespace rehearse {
+namespace rehearse::scenario_test {
 namespace {
 
 using Sets = std::vector<std::string>;
@@ -250,4 +250,4 @@ TEST(ScenarioFile, TellsAllMistakesAtOnce) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::scenario_test

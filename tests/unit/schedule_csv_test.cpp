@@ -6,7 +6,7 @@
 #include "strategies/schedules/schedules.hpp"
 #include "strategies/schedules/step_times.hpp"
 
-namespace rehearse {
+namespace rehearse::schedule_csv_test {
 namespace {
 
 std::string mistakes(std::string_view text) {
@@ -146,4 +146,4 @@ TEST(ScheduleCsv, ASeaOfMistakesEnds) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::schedule_csv_test

@@ -7,7 +7,7 @@
 #include "strategies/schedules/draw_schedule.hpp"
 #include "strategies/schedules/schedules.hpp"
 
-namespace rehearse {
+namespace rehearse::schedules_test {
 namespace {
 
 std::string mistake(auto call) {
@@ -167,4 +167,4 @@ rank 1 .FBBFBBFB…
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::schedules_test

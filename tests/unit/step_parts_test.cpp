@@ -7,7 +7,7 @@
 #include "strategies/predict/account.hpp"
 #include "strategies/predict/steady.hpp"
 
-namespace rehearse {
+namespace rehearse::step_parts_test {
 namespace {
 
 // --- Buckets.
@@ -311,4 +311,4 @@ TEST_F(Rounds, TooFewAreNot) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::step_parts_test

@@ -6,7 +6,7 @@
 #include "sim/base/error.hpp"
 #include "sim/workload/model_presets.hpp"
 
-namespace rehearse {
+namespace rehearse::tensor_parallel_test {
 namespace {
 
 Sharding with_tensor(const Workload& model, std::int64_t t, bool sequence_parallel = false) {
@@ -232,4 +232,4 @@ TEST(TensorParallel, SaysWhatDoesNotDivide) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::tensor_parallel_test

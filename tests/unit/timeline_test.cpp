@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace rehearse {
+namespace rehearse::timeline_test {
 namespace {
 
 // a ──▶ b (edge), c after b on b's stream; d aside.
@@ -69,4 +69,4 @@ TEST(Timeline, TheFingerprintIsTheSameOnEveryMachine) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::timeline_test

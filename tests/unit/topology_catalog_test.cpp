@@ -13,7 +13,7 @@
 #include "topology/formats/libraries.hpp"
 #include "topology/routing.hpp"
 
-namespace rehearse {
+namespace rehearse::topology_catalog_test {
 namespace {
 
 bool has_fabric(const CatalogEntry& entry) {
@@ -147,4 +147,4 @@ TEST(Catalog, SummitGrowsToItsWholeSize) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::topology_catalog_test

@@ -9,7 +9,7 @@
 #include "sim/base/error.hpp"
 #include "topology/routing.hpp"
 
-namespace rehearse {
+namespace rehearse::topology_generators_test {
 namespace {
 
 constexpr Cable cable{BytesPerSecond{100e9}, Time::picoseconds(1'000'000)};
@@ -203,4 +203,4 @@ TEST(Generators, SixteenThousandGpusAreQuick) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::topology_generators_test

@@ -13,7 +13,7 @@
 #include "topology/formats/io_toml.hpp"
 #include "topology/routing.hpp"
 
-namespace rehearse {
+namespace rehearse::topology_io_test {
 namespace {
 
 BytesPerSecond rate_between(const Topology& t, std::string_view from, std::string_view to) {
@@ -232,4 +232,4 @@ TEST(TopologyFiles, AScenarioNamesItsCluster) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::topology_io_test

@@ -14,7 +14,7 @@
 #include "sim/base/error.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::topology_routing_test {
 namespace {
 
 constexpr Cable fast{BytesPerSecond{100e9}, Time::picoseconds(300'000)};
@@ -280,4 +280,4 @@ TEST(Routing, DoesNotDependOnTheOrderOfQuestions) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::topology_routing_test

@@ -18,7 +18,7 @@
 #include "tools/output/kernel_names.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse {
+namespace rehearse::trace_test {
 namespace {
 
 struct Traced {
@@ -209,4 +209,4 @@ TEST(Trace, RanksAreReadAsRanges) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::trace_test

@@ -7,7 +7,7 @@
 
 #include "sim/base/error.hpp"
 
-namespace rehearse {
+namespace rehearse::verify_test {
 namespace {
 
 // Two ranks, a connection each way, and short ways to add ops.
@@ -283,4 +283,4 @@ TEST(Verify, OpsOfOneQueueExcludeEachOtherAndOthersMustWaitForAll) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::verify_test

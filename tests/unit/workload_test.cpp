@@ -8,7 +8,7 @@
 #include "sim/workload/model_presets.hpp"
 #include "tests/support/places.hpp"
 
-namespace rehearse {
+namespace rehearse::workload_test {
 namespace {
 
 struct Published {
@@ -181,4 +181,4 @@ TEST(Workload, UnknownPresetsHaveANeighbour) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::workload_test

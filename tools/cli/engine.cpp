@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/module.hpp"
 #include "sim/engine/fast_simulator.hpp"
-#ifdef REHEARSE_HAS_SIMGRID
-#include "sim/simgrid/simgrid_simulator.hpp"
-#endif
+#include "sim/simgrid/simgrid_module.hpp"
 
 namespace rehearse {
 
@@ -18,13 +17,12 @@ std::unique_ptr<Executor> make_engine(std::string_view name, Routing& routing,
                                       const CostModel& cost) {
   if (name == "fast") return std::make_unique<FastSimulator>(routing, cost);
   if (name == "simgrid") {
-#ifdef REHEARSE_HAS_SIMGRID
-    return std::make_unique<SimGridSimulator>(routing, cost);
-#else
-    throw NothingToRunOn(
-        "this build has no SimGrid; install libsimgrid-dev and build again, or "
-        "choose --engine fast");
-#endif
+    const auto make = module_function<decltype(rehearse_simgrid)>({"simgrid", "libsimgrid-dev"});
+    if (make == nullptr)
+      throw NothingToRunOn(
+          "this build has no SimGrid; install libsimgrid-dev and build again, or "
+          "choose --engine fast");
+    return std::unique_ptr<Executor>(make(routing, cost));
   }
   const std::vector<std::string> known{"fast", "simgrid"};
   const std::string hint = did_you_mean(name, known);

@@ -6,12 +6,11 @@
 #include <memory>
 
 #include "sim/base/error.hpp"
+#include "sim/base/module.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/commands.hpp"
+#include "tools/inspect/lab_server.hpp"
 #include "topology/files/text_file.hpp"
-#ifdef REHEARSE_HAS_HTTPLIB
-#include <httplib.h>
-#endif
 
 namespace rehearse {
 
@@ -42,37 +41,22 @@ std::string page_of(const std::string& folder) {
   return read_text_file(file);
 }
 
-#ifdef REHEARSE_HAS_HTTPLIB
-void serve(const Options& options, const std::string& page) {
-  httplib::Server server;
-  // Its own default would let a second lab share the port, and either answer.
-  server.set_socket_options([](int) {});
-  const auto show = [&page](const httplib::Request&, httplib::Response& answer) {
-    answer.set_header("Cache-Control", "no-store");
-    answer.set_header("X-Content-Type-Options", "nosniff");
-    answer.set_content(page, "text/html; charset=utf-8");
-  };
-  server.Get("/", show);
-  server.Get("/index.html", show);
-  int port = static_cast<int>(options.port);
-  if (port == 0)
-    port = server.bind_to_any_port("127.0.0.1");
-  else if (!server.bind_to_port("127.0.0.1", port))
-    port = -1;
-  if (port < 0)
-    throw DeviceError(
-        fmt::format("port {} cannot be had; choose another with --port", options.port));
+void announce(int port) {
   fmt::print("the lab is at http://127.0.0.1:{}/ (Ctrl-C ends it)\n", port);
   std::fflush(stdout);
-  server.listen_after_bind();
 }
-#else
-void serve(const Options& options, const std::string&) {
-  throw NothingToRunOn(
-      fmt::format("this build has no server (libcpp-httplib-dev); open {}/{} in a browser",
-                  folder_of(options), page_name));
+
+void serve(const Options& options, const std::string& page) {
+  const auto server =
+      module_function<decltype(rehearse_httplib)>({"httplib", "libcpp-httplib-dev"});
+  if (server == nullptr)
+    throw NothingToRunOn(
+        fmt::format("this build has no server (libcpp-httplib-dev); open {}/{} in a browser",
+                    folder_of(options), page_name));
+  if (!server(page, static_cast<int>(options.port), announce))
+    throw DeviceError(
+        fmt::format("port {} cannot be had; choose another with --port", options.port));
 }
-#endif
 
 void lab(const Options& options) {
   if (options.port < 0 || options.port > 65535)

@@ -16,7 +16,7 @@ target_include_directories(lab_packages SYSTEM INTERFACE ${lab_include})
 set(lab_exceptions -fwasm-exceptions)
 target_compile_options(lab_packages INTERFACE ${lab_exceptions} -w)
 target_link_options(lab_packages INTERFACE ${lab_exceptions})
-foreach(name fmt::fmt Boost::graph tomlplusplus::tomlplusplus nlohmann_json::nlohmann_json
+foreach(name fmt::fmt Boost::headers tomlplusplus::tomlplusplus nlohmann_json::nlohmann_json
         pugixml::pugixml ZLIB::ZLIB)
   add_library(${name} ALIAS lab_packages)
 endforeach()

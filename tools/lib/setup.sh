@@ -1,8 +1,9 @@
 # What tools/quickstart and tools/test share: the list of Debian packages, and how to get them.
 # Sourced from the project's root, never run by itself.
 
-# Without these nothing builds. The rest is optional, and the build says what it left out.
-needed_packages=(build-essential cmake ninja-build libboost-graph-dev libfmt-dev
+# Without these nothing builds. The rest is optional, and the build says what it left out: ccache,
+# and a library for each module (sim/base/module.hpp).
+needed_packages=(build-essential cmake ninja-build libboost-dev libfmt-dev
   libtomlplusplus-dev nlohmann-json3-dev libpugixml-dev libcli11-dev zlib1g-dev)
 optional_packages=(ccache libsimgrid-dev libopenblas-dev libhwloc-dev libopenmpi-dev openmpi-bin
   libcpp-httplib-dev)

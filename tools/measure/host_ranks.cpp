@@ -6,10 +6,11 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "kernels/math/gemm.hpp"
+#include "kernels/mpi/mpi_module.hpp"
+#include "kernels/mpi/mpi_world.hpp"
 #include "sim/base/error.hpp"
-#ifdef REHEARSE_HAS_MPI
-#include "kernels/mpi/mpi_executor.hpp"
-#endif
+#include "sim/base/module.hpp"
 
 namespace rehearse {
 
@@ -23,7 +24,7 @@ bool has_processes() {
 }
 
 // What mpirun --mca mpi_yield_when_idle 1 tells: others need the processors of who waits.
-[[maybe_unused]] bool shares_processors() {
+bool shares_processors() {
   const char* yields = std::getenv("OMPI_MCA_mpi_yield_when_idle");
   return yields != nullptr && std::string_view{yields} == "1";
 }
@@ -37,12 +38,17 @@ bool is_another_process() {
   return has_processes() && rank != nullptr && std::string_view{rank} != "0";
 }
 
-#ifdef REHEARSE_HAS_MPI
-
 HostRanks::HostRanks() {
-  if (has_processes()) world_ = std::make_unique<MpiWorld>(shares_processors());
+  if (!has_processes()) return;
+  const auto load = module_function<decltype(rehearse_mpi)>(
+      {.name = "mpi", .package = "libopenmpi-dev", .has_plugins = true});
+  if (load == nullptr)
+    throw NothingToRunOn(
+        "this build has no MPI; install libopenmpi-dev and build again, or start one process "
+        "without mpirun");
+  mpi_ = load();
+  world_ = {mpi_->join(shares_processors()), mpi_->leave};
 }
-HostRanks::~HostRanks() = default;
 
 std::size_t HostRanks::processes() const { return world_ ? world_->size() : 0; }
 std::size_t HostRanks::number() const { return world_ ? index(world_->rank()) : 0; }
@@ -59,68 +65,32 @@ HostMemory HostRanks::memory(const Program& program) const {
 
 std::unique_ptr<Executor> HostRanks::executor(const Program& program, HostMemory& memory,
                                               HostOptions options) const {
-  if (world_) return std::make_unique<MpiExecutor>(*world_, program, memory, std::move(options));
+  if (options.compute == HostCompute::calls) gemm_library();  // loaded before anything is timed
+  if (world_) return mpi_->executor(*world_, program, memory, std::move(options));
   return std::make_unique<HostExecutor>(memory, std::move(options));
 }
 
 std::vector<std::string> HostRanks::gather(const std::string& mine) const {
-  return world_ ? world_->gather(mine) : std::vector{mine};
+  return world_ ? mpi_->gather(*world_, mine) : std::vector{mine};
 }
 std::vector<std::string> HostRanks::collect(const std::string& mine) const {
-  return world_ ? world_->collect(mine) : std::vector{mine};
+  return world_ ? mpi_->collect(*world_, mine) : std::vector{mine};
 }
 std::string HostRanks::share(std::string text) const {
-  return world_ ? world_->share(std::move(text)) : text;
+  return world_ ? mpi_->share(*world_, text) : text;
 }
-std::size_t HostRanks::local_number() const { return world_ ? world_->local_number() : 0; }
+std::size_t HostRanks::local_number() const { return world_ ? mpi_->local_number(*world_) : 0; }
 Time HostRanks::clock_ahead() const { return world_ ? world_->clock_ahead() : Time{}; }
 void HostRanks::look_after_others(std::function<bool()> stop) const {
-  if (!world_) return;
-  world_->watch().stop_when(std::move(stop));
   // Longer than an executor of this class: a GPU's first kernels are loaded meanwhile.
-  world_->watch().expect_words(std::chrono::seconds{15});
+  if (world_) mpi_->watch(*world_, std::move(stop), std::chrono::seconds{15});
 }
 void HostRanks::look() const {
-  if (world_) world_->watch().look();
+  if (world_) mpi_->look(*world_);
 }
 void HostRanks::finish() const {
-  if (world_) world_->barrier({});
+  if (world_) mpi_->barrier(*world_);
 }
-
-#else
-
-class MpiWorld {};
-
-HostRanks::HostRanks() {
-  if (has_processes())
-    throw NothingToRunOn(
-        "this build has no MPI; install libopenmpi-dev and build again, or start one process "
-        "without mpirun");
-}
-HostRanks::~HostRanks() = default;
-
-std::size_t HostRanks::processes() const { return 0; }
-std::size_t HostRanks::number() const { return 0; }
-bool HostRanks::is_first() const { return true; }
-bool HostRanks::is_here(Rank) const { return true; }
-std::string HostRanks::describe(std::size_t ranks) const {
-  return fmt::format("{} threads", ranks);
-}
-HostMemory HostRanks::memory(const Program& program) const { return HostMemory(program); }
-std::unique_ptr<Executor> HostRanks::executor(const Program&, HostMemory& memory,
-                                              HostOptions options) const {
-  return std::make_unique<HostExecutor>(memory, std::move(options));
-}
-std::vector<std::string> HostRanks::gather(const std::string& mine) const { return {mine}; }
-std::vector<std::string> HostRanks::collect(const std::string& mine) const { return {mine}; }
-std::string HostRanks::share(std::string text) const { return text; }
-std::size_t HostRanks::local_number() const { return 0; }
-Time HostRanks::clock_ahead() const { return {}; }
-void HostRanks::look_after_others(std::function<bool()>) const {}
-void HostRanks::look() const {}
-void HostRanks::finish() const {}
-
-#endif
 
 void need_processes(const HostRanks& ranks) {
   if (!ranks.are_processes())

@@ -11,13 +11,11 @@
 namespace rehearse {
 
 class MpiWorld;
+struct MpiFunctions;
 
 class HostRanks {
  public:
   HostRanks();  // joins the job when mpirun started this process
-  ~HostRanks();
-  HostRanks(const HostRanks&) = delete;
-  HostRanks& operator=(const HostRanks&) = delete;
 
   bool are_processes() const { return world_ != nullptr; }
   /// How many mpirun started; threads are as many as asked for, so 0.
@@ -56,7 +54,8 @@ class HostRanks {
   void finish() const;
 
  private:
-  std::unique_ptr<MpiWorld> world_;
+  const MpiFunctions* mpi_ = nullptr;
+  std::unique_ptr<MpiWorld, void (*)(MpiWorld*)> world_{nullptr, nullptr};
 };
 
 /// InputError when ranks are threads: MPI's own collectives are between processes.

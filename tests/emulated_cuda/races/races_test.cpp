@@ -71,7 +71,7 @@ class Races : public ::testing::TestWithParam<std::uint64_t> {
 };
 
 TEST_P(Races, AMissingEvent) {
-  const Array<float> x{Floats(8, 1.0F)}, y{8};
+  const DeviceArray<float> x{Floats(8, 1.0F)}, y{8};
   for (const bool has_event : {true, false}) {
     CUDA_TRY(increment_with(Mistake::none, first.get(), x.data(), x.data(), 8));
     if (has_event) order();
@@ -81,7 +81,7 @@ TEST_P(Races, AMissingEvent) {
 }
 
 TEST_P(Races, AnEventRecordedTooEarly) {
-  const Array<float> x{Floats(8, 1.0F)}, y{8};
+  const DeviceArray<float> x{Floats(8, 1.0F)}, y{8};
   order();
   CUDA_TRY(increment_with(Mistake::none, first.get(), x.data(), x.data(), 8));
   CUDA_TRY(increment_with(Mistake::none, second.get(), x.data(), y.data(), 8));
@@ -89,14 +89,14 @@ TEST_P(Races, AnEventRecordedTooEarly) {
 }
 
 TEST_P(Races, TwoReadersAreNone) {
-  const Array<float> x{Floats(8, 1.0F)}, y{8}, z{8};
+  const DeviceArray<float> x{Floats(8, 1.0F)}, y{8}, z{8};
   CUDA_TRY(increment_with(Mistake::none, first.get(), x.data(), y.data(), 8));
   CUDA_TRY(increment_with(Mistake::none, second.get(), x.data(), z.data(), 8));
   EXPECT_FALSE(is_racing());
 }
 
 TEST_P(Races, AMissingBarrier) {
-  const Array<float> x{Floats(300, 1.0F)}, total{1};
+  const DeviceArray<float> x{Floats(300, 1.0F)}, total{1};
   for (const Mistake mistake : {Mistake::none, Mistake::no_barrier}) {
     CUDA_TRY(sum_with(mistake, first.get(), x.data(), 300, total.data()));
     EXPECT_EQ(is_racing(), mistake == Mistake::no_barrier);
@@ -104,7 +104,7 @@ TEST_P(Races, AMissingBarrier) {
 }
 
 TEST_P(Races, LanesWithoutSyncwarp) {
-  const Array<float> x{Floats(32, 1.0F)}, y{32};
+  const DeviceArray<float> x{Floats(32, 1.0F)}, y{32};
   for (const Mistake mistake : {Mistake::none, Mistake::no_syncwarp}) {
     CUDA_TRY(turn_with(mistake, first.get(), x.data(), y.data()));
     EXPECT_EQ(is_racing(), mistake == Mistake::no_syncwarp);
@@ -112,7 +112,7 @@ TEST_P(Races, LanesWithoutSyncwarp) {
 }
 
 TEST_P(Races, BlocksThatAddUpWithoutAtomics) {
-  const Array<unsigned> count{std::vector<unsigned>{0}};
+  const DeviceArray<unsigned> count{std::vector<unsigned>{0}};
   for (const Mistake mistake : {Mistake::none, Mistake::no_atomic}) {
     CUDA_TRY(count_with(mistake, first.get(), count.data()));
     EXPECT_EQ(is_racing(), mistake == Mistake::no_atomic);
@@ -120,7 +120,7 @@ TEST_P(Races, BlocksThatAddUpWithoutAtomics) {
 }
 
 TEST_P(Races, TheHostDoesNotWaitForACopy) {
-  const Array<float> x{Floats(8, 1.0F)};
+  const DeviceArray<float> x{Floats(8, 1.0F)};
   Floats here(8);
   for (const bool waits : {true, false}) {
     CUDA_TRY(cudaMemcpyAsync(here.data(), x.data(), 32, cudaMemcpyDeviceToHost, first.get()));
@@ -131,7 +131,7 @@ TEST_P(Races, TheHostDoesNotWaitForACopy) {
 }
 
 TEST_P(Races, AProductWhoseFactorIsStillWritten) {
-  const Array<float> a{Floats(16, 1.0F)}, b{Floats(16, 1.0F)}, c{16};
+  const DeviceArray<float> a{Floats(16, 1.0F)}, b{Floats(16, 1.0F)}, c{16};
   const BlasHandle blas = make_blas(0);
   const float one = 1, none = 0;
   ASSERT_EQ(cublasSetStream_v2(blas.get(), second.get()), CUBLAS_STATUS_SUCCESS);
@@ -150,10 +150,10 @@ TEST_P(Races, ACollectiveOfNumbersThatAreStillWritten) {
   ncclComm_t comms[2] = {};
   ASSERT_EQ(ncclCommInitAll(comms, 2, nullptr), ncclSuccess);
   CUDA_TRY(cudaSetDevice(1));
-  const Array<float> there{Floats(8, 1.0F)};
+  const DeviceArray<float> there{Floats(8, 1.0F)};
   const StreamHandle other = make_stream(1);
   CUDA_TRY(cudaSetDevice(0));
-  const Array<float> here{Floats(8, 1.0F)};
+  const DeviceArray<float> here{Floats(8, 1.0F)};
   for (const bool has_event : {true, false}) {
     CUDA_TRY(increment_with(Mistake::none, first.get(), here.data(), here.data(), 8));
     if (has_event) order();
