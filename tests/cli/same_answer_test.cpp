@@ -11,7 +11,7 @@
 #include "tools/lab/answer.hpp"
 #include "tools/teach/teach_runs.hpp"
 
-namespace rehearse {
+namespace rehearse::same_answer_test {
 namespace {
 
 using nlohmann::json;
@@ -102,4 +102,4 @@ TEST_F(SameAnswer, OfCompare) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::same_answer_test

@@ -6,7 +6,7 @@
 #include "tests/support/shell.hpp"
 #include "topology/files/text_file.hpp"
 
-namespace rehearse {
+namespace rehearse::schedule_test {
 namespace {
 
 using ScheduleFiles = OwnFolder;
@@ -141,4 +141,4 @@ TEST(ScheduleCommand, OptionsThatSayNothingAreMistakes) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::schedule_test

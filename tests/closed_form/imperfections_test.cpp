@@ -14,7 +14,7 @@
 #include "tests/support/training.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse::weather_test {
+namespace rehearse::imperfections_test {
 namespace {
 
 constexpr Time product = 30_us, weights = 20_us;
@@ -235,4 +235,4 @@ TEST(Draws, HaveTheStatedMeanAndVariation) {
 }
 
 }  // namespace
-}  // namespace rehearse::weather_test
+}  // namespace rehearse::imperfections_test

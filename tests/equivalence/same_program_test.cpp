@@ -18,7 +18,7 @@
 #include "tools/measure/host_step.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace rehearse {
+namespace rehearse::same_program_test {
 namespace {
 
 /// GPUs around a switch, with two protocols that are each the better one at some sizes, and nobody
@@ -165,4 +165,4 @@ TEST(SameProgram, KeysOfAScenarioCountForBoth) {
 }
 
 }  // namespace
-}  // namespace rehearse
+}  // namespace rehearse::same_program_test

@@ -8,7 +8,7 @@
 #include "strategies/fold/step_network.hpp"
 #include "topology/generators.hpp"
 
-namespace rehearse::cast_test {
+namespace rehearse::folded_ranks_test {
 namespace {
 
 constexpr Cable nvlink{100.0_GBps, 1_us}, fast{40.0_GBps, 2_us}, slow{20.0_GBps, 2_us};
@@ -138,4 +138,4 @@ TEST_F(Folding, GroupsAcrossStagesOfUnlikeRanksAreNotFolded) {
 }
 
 }  // namespace
-}  // namespace rehearse::cast_test
+}  // namespace rehearse::folded_ranks_test

@@ -12,6 +12,12 @@ if(TARGET rehearse-cuda)  # which the program starts from its own folder
   install(TARGETS rehearse-cuda RUNTIME DESTINATION bin OPTIONAL)
 endif()
 
+foreach(name simgrid mpi openblas hwloc httplib)  # where the program looks for its modules
+  if(TARGET rehearse_${name})
+    install(TARGETS rehearse_${name} LIBRARY DESTINATION lib/rehearse)
+  endif()
+endforeach()
+
 # Commands, and what needs SimGrid or MPI, stay within the program.
 get_property(folders GLOBAL PROPERTY rehearse_folders)
 list(FILTER folders EXCLUDE REGEX "^(tools/.*|sim/simgrid|kernels/mpi)$")
