@@ -7,8 +7,8 @@
 
 #include "sim/engine/explain.hpp"
 #include "sim/engine/shaped_roofline.hpp"
-#include "strategies/predict/check_scenario.hpp"
 #include "strategies/predict/predictor.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 #include "strategies/schedules/check_schedule.hpp"
 #include "strategies/schedules/draw_schedule.hpp"
 #include "strategies/schedules/schedule_csv.hpp"
@@ -36,8 +36,7 @@ Schedule weights_last(std::uint32_t ranks, std::uint32_t microbatches) {
 }
 
 void predict(const std::string& file, const std::string& change) {
-  const LoadedScenario loaded = load_scenario(file, {{change}});
-  check_scenario(loaded);
+  const LoadedScenario loaded = ready_scenario(file, {{change}});
   const ShapedRoofline cost;
   const Prediction step =
       StepPredictor(loaded.topology, cost).quick(loaded.scenario, loaded.workload);

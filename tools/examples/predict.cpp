@@ -4,15 +4,14 @@
 
 #include "sim/engine/explain.hpp"
 #include "sim/engine/shaped_roofline.hpp"
-#include "strategies/predict/check_scenario.hpp"
 #include "strategies/predict/predictor.hpp"
+#include "strategies/predict/ready_scenario.hpp"
 
 using namespace rehearse;
 
 int main(int argc, char** argv) try {
   if (argc != 2) throw InputError("usage: predict SCENARIO");
-  const LoadedScenario loaded = load_scenario(argv[1]);
-  check_scenario(loaded);
+  const LoadedScenario loaded = ready_scenario(argv[1]);
 
   const ShapedRoofline cost;
   StepPredictor predictor(loaded.topology, cost);
