@@ -107,7 +107,7 @@ void CudaCommunicators::check() const {
 
 namespace {
 
-ncclDataType_t type_of(Precision numbers) {
+ncclDataType_t nccl_type_of(Precision numbers) {
   switch (numbers) {
     case Precision::fp16:
       return ncclFloat16;
@@ -137,7 +137,7 @@ class NcclCalls {
   NcclCalls(const Collective& work, std::size_t ranks)
       : work_{work},
         ranks_{ranks},
-        type_{type_of(work.numbers)},
+        type_{nccl_type_of(work.numbers)},
         how_{work.combine == Combine::max ? ncclMax : ncclSum},
         unit_{static_cast<std::size_t>(bytes_of(work.numbers).count())},
         parts_{work.data, ranks} {}  // as our own schedules cut them
