@@ -187,9 +187,11 @@ void Program::set_connection(ConnectionId id, Connection connection) {
   connections_[index(id)] = std::move(connection);
 }
 
-void Program::drop_collectives() {
-  collectives_.clear();
+void Program::drop_unused_collectives() {
+  const std::vector<Collective> all = std::exchange(collectives_, {});
   recent_collectives_ = {};
+  for (Op& op : ops_)
+    if (op.kind == WorkKind::collective) op.work = collective_number(all[op.work]);
 }
 
 void Program::set_algorithm(OpId id, std::string_view algorithm, std::uint16_t protocol) {

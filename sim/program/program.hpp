@@ -244,8 +244,8 @@ class Program {
   void set_transfer(OpId id, const Transfer& work);
   /// Another way for all transfers of a connection.
   void set_connection(ConnectionId id, Connection connection);
-  /// Once all of them have become transfers.
-  void drop_collectives();
+  /// Those that were changed, or became transfers, leave what nobody has any more.
+  void drop_unused_collectives();
   /// Decides how a collective is carried out.
   void set_algorithm(OpId id, std::string_view algorithm, std::uint16_t protocol);
   /// How the numbers of a transfer or a collective are stored, and combined where they are.

@@ -53,6 +53,7 @@ class Binder {
       if (op.kind == WorkKind::transfer) bind_message(id, op);
       if (op.kind == WorkKind::collective) bind_collective(id, op);
     }
+    step_.program.drop_unused_collectives();
     BoundStep bound{.step = std::move(step_), .layout = model_.layout};
     bound.loss_count = count_;
     bound.scales_loss = plan_.scenario.training.loss_scaling == LossScaling::dynamic;

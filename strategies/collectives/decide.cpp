@@ -59,6 +59,7 @@ Program decide_collectives(Program program, Routing& routing, const AlgorithmCho
       program.set_algorithm(id, best.algorithm, best.protocol);
     }
   }
+  program.drop_unused_collectives();
   return program;
 }
 

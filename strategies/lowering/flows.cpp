@@ -44,7 +44,7 @@ class Flows {
   }
 
   void finish() {
-    program_.drop_collectives();
+    program_.drop_unused_collectives();
     program_.protocols.clear();
   }
 
