@@ -3,7 +3,7 @@
 file(GLOB report_sources CONFIGURE_DEPENDS tools/report/*.cpp)
 # Pages, and what they read from files, are the command line's.
 list(FILTER report_sources EXCLUDE REGEX "_(page|report)\\.cpp$")
-set(lab_tools cli/calibrated cli/version output/chart predict/step_breakdown
+set(lab_tools cli/version output/chart predict/step_breakdown
     predict/training_cost sweep/sweep_axes teach/teach_amount teach/teach_formula
     teach/teach_lesson teach/teach_network teach/teach_numbers teach/teach_runs teach/teach_sheet)
 list(TRANSFORM lab_tools REPLACE "(.+)" "tools/\\1.cpp")
