@@ -221,7 +221,7 @@ StepProgram lower_step(const StepPlan& plan, StepNetwork& network, const CostMod
          (!options.fold && options.grain == Grain::kernels));
   const Imperfections imperfections(plan.scenario.imperfection, plan.placement.world());
   const FoldedRanks& folded =
-      network.fold(plan.uses, handovers_of(plan.schedule),
+      network.fold(plan.uses.all(), handovers_of(plan.schedule),
                    options.fold && !imperfections.distinguishes_ranks(), imperfections.colours());
   CollectiveUses uses = plan.uses;
   const std::unique_ptr<Strategy> strategy = make_strategy(plan);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ class CollectiveUses {
   std::size_t size() const { return uses_.size(); }
   auto begin() const { return uses_.begin(); }
   auto end() const { return uses_.end(); }
+  std::span<const CollectiveUse> all() const { return uses_; }
   friend bool operator==(const CollectiveUses&, const CollectiveUses&) = default;
 
  private:
