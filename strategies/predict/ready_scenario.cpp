@@ -29,7 +29,8 @@ LoadedScenario ready(LoadedScenario loaded, const std::optional<Calibration>& pr
 
 LoadedScenario ready(LoadedScenario loaded) {
   check_scenario(loaded);  // before a profile is read: its mistakes are the scenario's second
-  return ready(std::move(loaded), profile_of(loaded.scenario));
+  const std::optional<Calibration> profile = profile_of(loaded.scenario);
+  return ready(std::move(loaded), profile);
 }
 
 LoadedScenario ready_scenario(const std::string& file, std::span<const std::string> sets) {
