@@ -24,7 +24,7 @@ namespace rehearse {
 /// How a step must be lowered to be bound: every rank, every kernel, whole
 /// collectives.
 inline constexpr LowerOptions bindable{
-    .grain = Grain::kernels, .fold = false, .collectives = Collectives::whole, .notes = true};
+    .grain = Grain::kernels, .fold = false, .notes = true, .last = Pass::perturb};
 
 enum class FeedKind : std::uint8_t { vectors, labels, tokens, targets };
 

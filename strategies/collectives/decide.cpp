@@ -5,7 +5,6 @@
 #include <memory>
 #include <tuple>
 
-#include "sim/base/error.hpp"
 #include "sim/engine/cost_model.hpp"
 #include "sim/engine/fast_simulator.hpp"
 #include "strategies/collectives/choose.hpp"
@@ -42,11 +41,7 @@ class AutomaticChoice {
 Program decide_collectives(Program program, Routing& routing, const AlgorithmChoice& choice) {
   const bool is_named = choice.algorithm != "auto";
   if (is_named) algorithm(choice.algorithm);  // throws where there is none
-  if (!program.protocols.empty() && program.protocols != routing.topology().protocols)
-    throw InputError(
-        "the program's protocols are not the machine's, in which its collectives would be "
-        "expanded");
-  program.protocols = routing.topology().protocols;
+  if (program.protocols.empty()) program.protocols = routing.topology().protocols;
   AutomaticChoice automatic(routing);
   for (std::size_t i = 0; i < program.size(); ++i) {
     const auto id = static_cast<OpId>(i);

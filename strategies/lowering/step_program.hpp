@@ -127,10 +127,6 @@ struct StepProgram {
 };
 
 enum class Grain : std::uint8_t { kernels, blocks };
-/// Collectives as one flow each, at the cost that was remembered; or as whole collectives for
-/// expand_collectives(), NCCL and the other executors (of all ranks, so nothing is folded).
-enum class Collectives : std::uint8_t { remembered, whole };
-
 /// What becomes of a step, one after the other: its ops as they were lowered, with whole
 /// collectives; kernels of imperfect ranks; collectives and messages as flows.
 enum class Pass : std::uint8_t { lower, perturb, flows };
@@ -138,7 +134,6 @@ enum class Pass : std::uint8_t { lower, perturb, flows };
 struct LowerOptions {
   Grain grain = Grain::kernels;
   bool fold = true;
-  Collectives collectives = Collectives::remembered;
   bool notes = false;
   bool count_links = false;  // fill StepProgram::link_bytes; with whole kernels only
   Pass last = Pass::flows;

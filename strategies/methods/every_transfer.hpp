@@ -20,7 +20,7 @@ namespace rehearse {
 bool is_small(const StepPlan& plan);
 
 /// How a step is lowered to be expanded: every rank's own ops, and whole collectives.
-inline constexpr LowerOptions expandable{.fold = false, .collectives = Collectives::whole};
+inline constexpr LowerOptions expandable{.fold = false, .last = Pass::perturb};
 
 /// Such a step, and every collective in the transfers of the algorithm that was decided for it;
 /// nothing when these are more than `most_ops`.

@@ -217,8 +217,6 @@ StepPlan complete_plan(StepPlan plan, StepNetwork& network) {
 // The passes over a lowered step, in their order.
 StepProgram lower_step(const StepPlan& plan, StepNetwork& network, const CostModel& cost,
                        const LowerOptions& options) {
-  ASSERT(options.collectives == Collectives::remembered ||
-         (!options.fold && options.grain == Grain::kernels));
   const Imperfections imperfections(plan.scenario.imperfection, plan.placement.world());
   const FoldedRanks& folded =
       network.fold(plan.uses.all(), handovers_of(plan.schedule),
@@ -233,7 +231,7 @@ StepProgram lower_step(const StepPlan& plan, StepNetwork& network, const CostMod
   StepProgram step = Lowering(plan, out, *strategy, shared).run();
   if (options.last == Pass::lower) return step;
   perturb_kernels(step, imperfections, accelerator_of(network.topology()), cost);
-  if (options.last == Pass::perturb || options.collectives == Collectives::whole) return step;
+  if (options.last == Pass::perturb) return step;
   step.needs_transfers = needs_transfers(step, plan, network, folded);
   if (options.count_links) step.link_bytes = link_bytes(step, plan, network);
   make_flows(step, plan, network, folded, imperfections);

@@ -6,6 +6,16 @@
 
 namespace rehearse {
 
+namespace {
+
+LoadedScenario on_its_machine(LoadedScenario loaded, const std::optional<Calibration>& profile) {
+  loaded.topology = machine_of(loaded.scenario, std::move(loaded.topology), profile);
+  loaded.scenario = with_launches(std::move(loaded.scenario), profile);
+  return loaded;
+}
+
+}  // namespace
+
 std::optional<Calibration> profile_of(const Scenario& scenario) {
   if (scenario.calibration.empty()) return std::nullopt;
   return load_calibration(scenario.calibration);
@@ -22,15 +32,13 @@ Scenario with_launches(Scenario scenario, const std::optional<Calibration>& prof
 
 LoadedScenario ready(LoadedScenario loaded, const std::optional<Calibration>& profile) {
   check_scenario(loaded);
-  loaded.topology = machine_of(loaded.scenario, std::move(loaded.topology), profile);
-  loaded.scenario = with_launches(std::move(loaded.scenario), profile);
-  return loaded;
+  return on_its_machine(std::move(loaded), profile);
 }
 
 LoadedScenario ready(LoadedScenario loaded) {
-  check_scenario(loaded);  // before a profile is read: its mistakes are the scenario's second
+  check_scenario(loaded);  // before its profile is read: the scenario's mistakes come first
   const std::optional<Calibration> profile = profile_of(loaded.scenario);
-  return ready(std::move(loaded), profile);
+  return on_its_machine(std::move(loaded), profile);
 }
 
 LoadedScenario ready_scenario(const std::string& file, std::span<const std::string> sets) {
