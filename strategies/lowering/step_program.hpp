@@ -128,7 +128,8 @@ struct StepProgram {
 
 enum class Grain : std::uint8_t { kernels, blocks };
 /// What becomes of a step, one after the other: its ops as they were lowered, with whole
-/// collectives; kernels of imperfect ranks; collectives and messages as flows.
+/// collectives; kernels of imperfect ranks, which is all that expand_collectives(), NCCL and other
+/// executors need, of every rank; collectives and messages as one flow each.
 enum class Pass : std::uint8_t { lower, perturb, flows };
 
 struct LowerOptions {
